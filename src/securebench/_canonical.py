@@ -1,0 +1,37 @@
+"""Value → canonical bytes (RFC 8785) → digest. Two values are the same evidence if their digests are equal."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+
+def digest_bytes(data: bytes) -> str:
+    """`sha256:…` of raw bytes."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def digest_value(value: Any) -> str:
+    """`sha256:…` of a JSON value, independent of key order and spacing.
+
+    Integers beyond 2**53 are outside RFC 8785; they are digested by their decimal text under a key no
+    other value can produce."""
+    import rfc8785
+
+    return digest_bytes(rfc8785.dumps(_within_ieee(value)))
+
+
+def _within_ieee(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53 - 1:
+        return {"\0int": str(value)}
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogate(value) else value
+    if isinstance(value, list | tuple):
+        return [_within_ieee(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _within_ieee(item) for key, item in value.items()}
+    return value
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)

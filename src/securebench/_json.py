@@ -1,0 +1,77 @@
+"""Strict JSON: no duplicate keys, no NaN or Infinity, no number that overflows, no surprise while parsing."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+MAX_DIGITS = 4000  # CPython refuses to parse longer integers; say so before it does
+
+
+class JsonError(ValueError):
+    """Text that is not strict JSON. `path` names the place inside the document where that is known."""
+
+
+def loads(text: str | bytes) -> Json:
+    """Parse one strict JSON document. Raises JsonError, whatever the input."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise JsonError(f"not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}") from None
+    try:
+        value: Json = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise JsonError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+    return value
+
+
+def dumps(value: Any) -> str:
+    """One line of JSON with stable key order as given, readable Unicode, and no NaN or Infinity.
+
+    Lone surrogates are escaped, so the text always encodes to UTF-8."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    # JSON allows these inside strings, line-splitting readers do not.
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise JsonError(f"duplicate key {key!r}")
+            seen.add(key)
+    return result
+
+
+def _constant(name: str) -> NoReturn:
+    raise JsonError(f"{name} is not allowed; only finite numbers are")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise JsonError(f"number {text[:20]} is out of range; only finite numbers are allowed")
+    return value
+
+
+def _int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise JsonError(f"integer with {len(text)} digits; at most {MAX_DIGITS} are allowed")
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int, strict=True
+)

@@ -1,0 +1,110 @@
+"""Compile checked rows into tasks: every field gets its lane, every file its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, overload
+
+from securebench._schema import FileRef
+from securebench.benchmark_pack import BenchmarkPack, BenchmarkRow, file_refs
+from securebench.families.registry import FAMILIES
+from securebench.pack_schema import Environment, Manifest
+from securebench.resources import PackFile, Resource, ResourceBundle, Visibility
+from securebench.tasks import DEFAULT_WORKDIR, SecureBenchTask, TaskEnvironment
+
+EVAL_VISIBILITY: Mapping[str, Mapping[str, Visibility]] = MappingProxyType(
+    {name: family.lanes for name, family in FAMILIES.items()}
+)
+"""The lane of every declared eval field, by family. What is not in the table is hidden."""
+
+
+def eval_visibility(family: str, name: str) -> Visibility:
+    return EVAL_VISIBILITY[family].get(name, Visibility.HIDDEN)
+
+
+class CompiledTasks(Sequence[SecureBenchTask]):
+    """The tasks of a pack, compiled one at a time when asked for."""
+
+    def __init__(self, pack: BenchmarkPack) -> None:
+        self.pack = pack
+
+    def __len__(self) -> int:
+        return len(self.pack)
+
+    @overload
+    def __getitem__(self, index: int) -> SecureBenchTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[SecureBenchTask]: ...
+    def __getitem__(self, index: int | slice) -> SecureBenchTask | Sequence[SecureBenchTask]:
+        if isinstance(index, slice):
+            return [compile_row(self.pack, row) for row in self.pack[index]]
+        return compile_row(self.pack, self.pack[index])
+
+    def __iter__(self) -> Iterator[SecureBenchTask]:
+        return (compile_row(self.pack, row) for row in self.pack)
+
+
+def compile_benchmark_pack(pack: BenchmarkPack) -> CompiledTasks:
+    """All tasks of a checked pack, in its order."""
+    return CompiledTasks(pack)
+
+
+def compile_row(pack: BenchmarkPack, source: BenchmarkRow) -> SecureBenchTask:
+    """One row as a task. Pure: reads nothing but its arguments."""
+    row, family = source.row, FAMILIES[source.row.family]
+    files: dict[str, list[PackFile]] = {}
+    for root, loc, ref in file_refs(row, pack.manifest):
+        name = str(loc[1]) if loc[0] == "eval" else "assets"
+        files.setdefault(name, []).append(_pack_file(pack, root, ref))
+    public = row.input.model_dump(mode="json", exclude_unset=True)
+    private = row.eval.model_dump(mode="json", exclude_unset=True)
+    resources = [Resource(name, Visibility.PUBLIC, value) for name, value in public.items()]
+    if "assets" in files:
+        resources.append(_assets(files.pop("assets")))
+    resources += [
+        Resource(name, eval_visibility(family.name, name), value, tuple(files.get(name, ())))
+        for name, value in private.items()
+    ]
+    return SecureBenchTask(
+        id=row.id,
+        benchmark_id=pack.manifest.id,
+        benchmark_version=pack.manifest.version,
+        task_type=family.name,
+        candidate_kind=str(family.candidate),
+        environment=_environment(row.environment),
+        row_digest=source.digest,
+        resources=ResourceBundle(tuple(resources)),
+        _metadata=MappingProxyType(row.metadata),
+    )
+
+
+def _assets(files: Sequence[PackFile]) -> Resource:
+    value: list[Any] = [{"path": str(file.mount), "read_only": file.read_only} for file in files]
+    return Resource("assets", Visibility.PUBLIC, value, tuple(files), is_asset=True)
+
+
+def _pack_file(pack: BenchmarkPack, root: str, ref: FileRef) -> PackFile:
+    manifest: Manifest = pack.manifest
+    return PackFile(
+        root=pack.directory / root,
+        path=PurePosixPath(ref.path),
+        mount=PurePosixPath(ref.mount or ref.path),
+        read_only=manifest.asset_defaults.read_only if ref.read_only is None else ref.read_only,
+    )
+
+
+def _environment(model: Environment) -> TaskEnvironment:
+    limits = model.resources
+    return TaskEnvironment(
+        image=model.image,
+        workdir=model.workdir or DEFAULT_WORKDIR,
+        timeout_seconds=model.timeout_seconds,
+        materialize_workdir_from_image=model.materialize_workdir_from_image,
+        memory=limits.memory if isinstance(limits.memory, int) else None,
+        cpus=limits.cpus,
+        pids=limits.pids,
+        disk=limits.disk if isinstance(limits.disk, int) else None,
+        allowed_domains=model.network.allowed_domains,
+    )

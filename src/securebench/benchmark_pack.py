@@ -1,0 +1,303 @@
+"""Load a pack: `manifest.yaml` and `tasks.jsonl`, checked completely in one pass, kept as a small index.
+
+Rows are read again from the file when they are needed and compared with their digest, so a pack of a
+million rows costs memory for the index only and cannot change under a run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, overload
+
+from securebench import _fs, _json, _yaml
+from securebench._canonical import digest_bytes, digest_value
+from securebench._schema import FileRef, Schema, suggest
+from securebench._yaml import Loc, dotted
+from securebench.errors import IntegrityError, PackError, Problem
+from securebench.families.registry import FAMILIES
+from securebench.pack_schema import ENVIRONMENT, MANIFEST, AnyRow, Manifest, row_schema
+
+MAX_ROW_BYTES = 16 * 2**20
+MAX_TASKS_BYTES = 8 * 2**30
+MAX_ROWS = 2_000_000
+MAX_ASSET_ENTRIES = 100_000
+MAX_ASSET_BYTES = 16 * 2**30
+MAX_PROBLEMS = 200
+_FILE_REF: Schema[FileRef] = Schema(FileRef)
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """Where a row stands in `tasks.jsonl`, and what it was when the pack was loaded."""
+
+    id: str
+    line: int
+    offset: int
+    length: int
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRow:
+    """One checked row with the manifest's defaults merged in."""
+
+    row: AnyRow
+    line: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class BenchmarkPack(Sequence[BenchmarkRow]):
+    """A checked pack: a sequence of rows that are read when asked for."""
+
+    manifest: Manifest
+    manifest_path: Path
+    tasks_path: Path
+    digest: str
+    entries: tuple[RowIndex, ...]
+    file_digests: dict[str, str] = field(repr=False)
+
+    @property
+    def directory(self) -> Path:
+        return self.manifest_path.parent
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(entry.id for entry in self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @overload
+    def __getitem__(self, index: int) -> BenchmarkRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[BenchmarkRow]: ...
+    def __getitem__(self, index: int | slice) -> BenchmarkRow | Sequence[BenchmarkRow]:
+        if isinstance(index, slice):
+            return [self._read(entry) for entry in self.entries[index]]
+        return self._read(self.entries[index])
+
+    def __iter__(self) -> Iterator[BenchmarkRow]:
+        return map(self._read, self.entries)
+
+    def _read(self, entry: RowIndex) -> BenchmarkRow:
+        with self.tasks_path.open("rb") as file:
+            file.seek(entry.offset)
+            data = file.read(entry.length)
+        if hashlib.sha256(data).digest() != entry.sha256:
+            raise IntegrityError(f"{self.tasks_path}:{entry.line}: row changed since the pack was loaded; start again")
+        row = _Rows(self.manifest, str(self.tasks_path)).check(data, entry.line)
+        assert not isinstance(row, list), "a row that was valid at load is valid with the same bytes"
+        files = {str(ref.path): self.file_digests[_key(root, ref)] for root, _, ref in file_refs(row, self.manifest)}
+        return BenchmarkRow(row, entry.line, digest_value({"row": digest_bytes(data), "files": files}))
+
+
+def load_benchmark_pack(manifest: Path | str, tasks: Path | str) -> BenchmarkPack:
+    """Check both files and every asset they name. Raises PackError with all problems found."""
+    manifest_path, tasks_path = Path(manifest), Path(tasks)
+    data = _read_file(manifest_path, _yaml.MAX_BYTES)
+    model = _check_manifest(data, str(manifest_path))
+    rows = _Rows(model, str(tasks_path))
+    assets = _Assets(manifest_path.parent, rows)
+    index: list[RowIndex] = []
+    whole = hashlib.sha256()
+    for line, offset, raw in _lines(tasks_path, rows, whole):
+        row = rows.check(raw, line)
+        if isinstance(row, list):
+            rows.report(row)
+            continue
+        assets.check(row, line)
+        index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest()))
+    if not index and not rows.problems:
+        rows.report([Problem(str(tasks_path), 0, "", "holds no row; write one JSON object per line")])
+    if rows.problems:
+        raise PackError(rows.shown())
+    digest = digest_value(
+        {"manifest": digest_bytes(data), "tasks": "sha256:" + whole.hexdigest(), "files": assets.digests}
+    )
+    return BenchmarkPack(model, manifest_path, tasks_path, digest, tuple(index), assets.digests)
+
+
+def find_pack(path: Path) -> tuple[Path, Path]:
+    """The manifest and tasks file of a pack given as a directory or as its manifest. Raises PackError."""
+    manifest = path / "manifest.yaml" if path.is_dir() else path
+    tasks = manifest.with_name("tasks.jsonl")
+    missing = [str(file) for file in (manifest, tasks) if not file.is_file()]
+    if missing:
+        raise PackError(
+            [Problem(file, 0, "", "no such file; a pack has manifest.yaml and tasks.jsonl") for file in missing]
+        )
+    return manifest, tasks
+
+
+def file_refs(row: AnyRow, manifest: Manifest) -> Iterator[tuple[str, Loc, FileRef]]:
+    """Every file a row names: its asset root, the place in the row, and the reference."""
+    for number, asset in enumerate(row.assets):
+        yield manifest.asset_roots.public, ("assets", number), asset
+    for name in (*type(row.eval).model_fields, *(row.eval.__pydantic_extra__ or ())):
+        for loc, ref in _refs_in(getattr(row.eval, name), ("eval", name)):
+            yield manifest.asset_roots.eval, loc, ref
+
+
+def _refs_in(value: Any, loc: Loc) -> Iterator[tuple[Loc, FileRef]]:
+    if isinstance(value, FileRef):
+        yield loc, value
+    elif isinstance(value, dict):
+        # A key nobody declared may still name a file; anything else about it stays opaque.
+        if "path" in value and value.keys() <= FileRef.model_fields.keys():
+            ref = _FILE_REF.validate(value, "", lambda _: 0)
+            if isinstance(ref, FileRef):
+                yield loc, ref
+    elif isinstance(value, tuple):
+        for number, item in enumerate(value):
+            yield from _refs_in(item, (*loc, number))
+    elif hasattr(type(value), "model_fields"):
+        for name in type(value).model_fields:
+            yield from _refs_in(getattr(value, name), (*loc, name))
+
+
+def _key(root: str, ref: FileRef) -> str:
+    return f"{root}/{ref.path}"
+
+
+def _read_file(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise PackError([Problem(str(path), 0, "", _os_message(error))]) from error
+    if len(data) > limit:
+        raise PackError([Problem(str(path), 0, "", f"file is larger than {limit} bytes")])
+    return data
+
+
+def _os_message(error: OSError) -> str:
+    return f"cannot be read: {os.strerror(error.errno or 0).lower()}"
+
+
+def _check_manifest(data: bytes, file: str) -> Manifest:
+    document = _yaml.parse(data, file)
+    problems = list(document.problems)
+    if document.value is not None or not problems:
+        result = MANIFEST.validate(document.value, file, document.line)
+        if isinstance(result, list):
+            raise PackError(problems + result)
+        defaults = ENVIRONMENT.validate(result.defaults.environment, file, document.line, ("defaults", "environment"))
+        problems += defaults if isinstance(defaults, list) else []
+        if not problems:
+            return result
+    raise PackError(problems)
+
+
+def _lines(path: Path, rows: _Rows, whole: Any) -> Iterator[tuple[int, int, bytes]]:
+    """Line number, offset and bytes of every line that is not blank."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > MAX_TASKS_BYTES:
+                rows.report([Problem(str(path), 0, "", f"file is larger than {MAX_TASKS_BYTES} bytes")])
+                return
+            line, offset = 0, 0
+            while raw := file.readline(MAX_ROW_BYTES + 1):
+                line += 1
+                whole.update(raw)
+                if len(raw) > MAX_ROW_BYTES:
+                    rows.report([Problem(str(path), line, "", f"row is larger than {MAX_ROW_BYTES} bytes")])
+                    return
+                if line > MAX_ROWS:
+                    rows.report([Problem(str(path), line, "", f"more than {MAX_ROWS} rows")])
+                    return
+                if raw.strip():
+                    yield line, offset, raw
+                offset += len(raw)
+    except OSError as error:
+        rows.report([Problem(str(path), 0, "", _os_message(error))])
+
+
+class _Rows:
+    """Checks rows one by one and remembers what it must: the ids seen and the problems found."""
+
+    def __init__(self, manifest: Manifest, file: str) -> None:
+        self.manifest = manifest
+        self.file = file
+        self.first_line: dict[str, int] = {}
+        self.problems: list[Problem] = []
+        self.suppressed = 0
+
+    def report(self, problems: list[Problem]) -> None:
+        room = MAX_PROBLEMS - len(self.problems)
+        self.problems += problems[:room]
+        self.suppressed += max(0, len(problems) - room)
+
+    def shown(self) -> list[Problem]:
+        if not self.suppressed:
+            return self.problems
+        return [*self.problems, Problem(self.file, 2**31, "", f"… and {self.suppressed} more problems")]
+
+    def check(self, raw: bytes, line: int) -> AnyRow | list[Problem]:
+        """The typed row, or every problem with it."""
+
+        def problem(message: str, loc: Loc = ()) -> Problem:
+            return Problem(self.file, line, dotted(loc), message)
+
+        try:
+            value = _json.loads(raw)
+        except _json.JsonError as error:
+            return [problem(str(error))]
+        if not isinstance(value, dict):
+            return [problem("expected one JSON object per line")]
+        family = value.get("family", self.manifest.defaults.family)
+        if not isinstance(family, str) or family not in FAMILIES:
+            hint = suggest(family, FAMILIES) if isinstance(family, str) else ""
+            return [problem(f"expected one of {', '.join(FAMILIES)}{hint}", ("family",))]
+        contract = FAMILIES[family]
+        merged = _with_defaults(value, family, self.manifest.defaults.environment)
+        row = row_schema(contract).validate(merged, self.file, lambda _: line)
+        if isinstance(row, list):
+            return row
+        problems = [problem(message, loc) for loc, message in row.eval.misspelt()]
+        problems += [problem(message, loc) for loc, message in contract.check(row.input, row.eval)]
+        both = row.input.model_fields_set & (row.eval.model_fields_set | (row.eval.__pydantic_extra__ or {}).keys())
+        problems += [problem("stands in both input and eval; one name, one lane", ("eval", name)) for name in both]
+        first = self.first_line.setdefault(row.id, line)
+        if first != line:
+            problems.append(problem(f"duplicate id {row.id!r} (first on line {first})", ("id",)))
+        return problems or row
+
+
+def _with_defaults(value: dict[str, Any], family: str, environment: dict[str, Any]) -> dict[str, Any]:
+    """The row with the manifest's family and environment filled in, key by key."""
+    own = value.get("environment", {})
+    if not isinstance(own, dict):
+        return value | {"family": family}
+    combined = dict(environment)
+    for key, item in own.items():
+        below = combined.get(key)
+        combined[key] = below | item if isinstance(below, dict) and isinstance(item, dict) else item
+    return value | {"family": family, "environment": combined}
+
+
+class _Assets:
+    """Looks at every file that rows name, once: it must lie beneath its root and be plain all the way down."""
+
+    def __init__(self, directory: Path, rows: _Rows) -> None:
+        self.directory = directory
+        self.rows = rows
+        self.digests: dict[str, str] = {}
+        self.faults: dict[str, str] = {}
+
+    def check(self, row: AnyRow, line: int) -> None:
+        for root, loc, ref in file_refs(row, self.rows.manifest):
+            key = _key(root, ref)
+            if key not in self.digests and key not in self.faults:
+                try:
+                    with _fs.open_directory(self.directory) as base:
+                        self.digests[key] = _fs.tree_digest(
+                            base, PurePosixPath(key), MAX_ASSET_ENTRIES, MAX_ASSET_BYTES
+                        )
+                except _fs.UnsafeEntry as error:
+                    self.faults[key] = str(error)
+            if key in self.faults:
+                self.rows.report([Problem(self.rows.file, line, dotted((*loc, "path")), self.faults[key])])

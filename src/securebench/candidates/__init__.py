@@ -1,0 +1,1 @@
+"""What an agent produced, taken over as bounded, immutable bytes."""

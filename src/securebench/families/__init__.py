@@ -1,0 +1,1 @@
+"""Task families: one file each, declaring fields, lanes, candidate kind and verifier; `registry` lists them."""

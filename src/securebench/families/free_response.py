@@ -1,0 +1,56 @@
+"""`free_response`: prose, graded by a deterministic rubric or by a model judge with negative controls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field
+
+from securebench._schema import ClosedModel
+from securebench.families.base import HIDDEN, CandidateKind, EvalModel, Family, InputModel, Text, TextOrFile
+
+Texts = tuple[Text, ...]
+
+
+class FreeResponseInput(InputModel):
+    prompt: Text
+    context: Text | None = None
+
+
+class ContainsAnyRubric(ClosedModel):
+    """Passes when the response states an accepted answer, states no rejected one, and adds little else."""
+
+    type: Literal["contains_any"]
+    accepted_answers: Annotated[Texts, Field(min_length=1)]
+    rejected_answers: Texts = ()
+    min_token_f1: Annotated[float, Field(gt=0, le=1, strict=False)] = 1.0
+
+
+class Control(ClosedModel):
+    """A response whose verdict is known; a judge that gets one wrong decides nothing."""
+
+    response: str
+    passes: bool = False
+
+
+class JudgeRubric(ClosedModel):
+    """A model decides by `criteria`; its negative controls must fail first."""
+
+    type: Literal["judge"]
+    criteria: Text
+    pass_score: Annotated[float, Field(gt=0, le=1, strict=False)] = 1.0
+    controls: Annotated[tuple[Control, ...], Field(min_length=1)]
+
+
+class FreeResponseEval(EvalModel):
+    rubric: Annotated[Annotated[ContainsAnyRubric | JudgeRubric, Discriminator("type")], HIDDEN]
+    reference_answer: Annotated[TextOrFile | None, HIDDEN] = None
+
+
+FAMILY = Family(
+    name="free_response",
+    input_model=FreeResponseInput,
+    eval_model=FreeResponseEval,
+    candidate=CandidateKind.TEXT,
+    verifier="securebench.verifiers.free_response:FreeResponseVerifier",
+)

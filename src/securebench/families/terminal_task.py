@@ -1,0 +1,47 @@
+"""`terminal_task`: work in a file system, judged by a checker that reads the captured workspace as data."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import JsonValue
+
+from securebench._schema import FileRef
+from securebench.families.base import (
+    EVALUATION_INPUTS,
+    HIDDEN,
+    CandidateKind,
+    EvalModel,
+    Family,
+    InputModel,
+    Seconds,
+    Text,
+)
+
+
+class TerminalTaskInput(InputModel):
+    instructions: Text
+    context: Text | None = None
+
+
+class Checker(FileRef):
+    """The pack author's program that looks at the workspace; a file under the eval root."""
+
+    source: Literal["pytest", "script"]
+    timeout_seconds: Seconds | None = None
+
+
+class TerminalTaskEval(EvalModel):
+    checker: Annotated[Checker, EVALUATION_INPUTS]
+    needed_commands: Annotated[tuple[Text, ...], EVALUATION_INPUTS] = ()
+    run_tests: Annotated[FileRef | None, EVALUATION_INPUTS] = None
+    test_files: Annotated[tuple[FileRef, ...], EVALUATION_INPUTS] = ()
+    expected_state: Annotated[JsonValue, HIDDEN] = None
+
+
+FAMILY = Family(
+    name="terminal_task",
+    input_model=TerminalTaskInput,
+    eval_model=TerminalTaskEval,
+    candidate=CandidateKind.WORKSPACE,
+)

@@ -1,0 +1,169 @@
+"""The closed models of a pack's files: manifest, environment, assets and rows."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
+
+from securebench._paths import canonical_key, overlaps
+from securebench._schema import ClosedModel, FileRef, RelativePath, Schema
+from securebench.families.base import EvalModel, Family, InputModel, Seconds
+from securebench.families.registry import FAMILIES
+
+Input = TypeVar("Input", bound=InputModel)
+Eval = TypeVar("Eval", bound=EvalModel)
+
+
+def _printable(text: str) -> str:
+    if text != text.strip() or any(unicodedata.category(char)[0] == "C" for char in text):
+        raise ValueError("must not contain control or invisible characters, nor begin or end with a space")
+    return text
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
+
+_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def _parse_size(value: int | str) -> int:
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d{1,15})\s?([kmgt]?)(?:i?b)?", value.lower(), re.ASCII)
+        if match is None:
+            raise ValueError("expected a size such as 512m, 1g or a number of bytes")
+        value = int(match[1]) * _UNITS[match[2]]
+    if value <= 0:
+        raise ValueError("must be greater than 0")
+    return value
+
+
+Size = Annotated[int | str, AfterValidator(_parse_size)]
+"""Bytes, or text such as `512m`; an int once validated."""
+
+
+def _check_workdir(text: str) -> str:
+    path = PurePosixPath(text)
+    if not path.is_absolute() or ".." in path.parts or "\0" in text or str(path) == "/":
+        raise ValueError("must be an absolute path below '/', without '..'")
+    return str(path)
+
+
+def _check_domain(text: str) -> str:
+    label = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+    if len(text) > 253 or not re.fullmatch(rf"({label}\.)+{label}", text, re.ASCII) or text[-1].isdigit():
+        raise ValueError("expected one exact, lower-case host name such as api.example.com")
+    return text
+
+
+Domain = Annotated[str, AfterValidator(_check_domain)]
+
+
+class Resources(ClosedModel):
+    """What one sandbox of a task may use."""
+
+    memory: Size | None = None
+    cpus: Annotated[float, Field(gt=0, le=1024, strict=False)] | None = None
+    pids: Annotated[int, Field(gt=0, le=100_000)] | None = None
+    disk: Size | None = None
+
+
+class NetworkPolicy(ClosedModel):
+    """Host names the agent may reach through the proxy; none by default."""
+
+    allowed_domains: tuple[Domain, ...] = ()
+
+
+class Environment(ClosedModel):
+    """Where a task runs."""
+
+    image: Name | None = None
+    workdir: Annotated[str, AfterValidator(_check_workdir)] | None = None
+    timeout_seconds: Seconds | None = None
+    materialize_workdir_from_image: bool = False
+    resources: Resources = Field(default_factory=Resources)
+    network: NetworkPolicy = Field(default_factory=NetworkPolicy)
+
+
+class Defaults(ClosedModel):
+    """What rows of the pack need not repeat."""
+
+    family: str | None = None
+    environment: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _known_family(self) -> Defaults:
+        if self.family is not None and self.family not in FAMILIES:
+            raise ValueError(f"family: expected one of {', '.join(FAMILIES)}")
+        return self
+
+
+class AssetRoots(ClosedModel):
+    """Where the pack's files lie: those the agent gets and those it never sees."""
+
+    public: RelativePath = "assets"
+    eval: RelativePath = "hidden"
+
+    @model_validator(mode="after")
+    def _apart(self) -> AssetRoots:
+        if overlaps(canonical_key(self.public), canonical_key(self.eval)):
+            raise ValueError("public and eval must not be the same directory or lie inside each other")
+        return self
+
+
+class AssetDefaults(ClosedModel):
+    read_only: bool = True
+
+
+class Manifest(ClosedModel):
+    """`manifest.yaml`: what the pack is and what its rows share."""
+
+    id: Name
+    version: Annotated[int, Field(ge=0)]
+    defaults: Defaults = Field(default_factory=Defaults)
+    asset_roots: AssetRoots = Field(default_factory=AssetRoots)
+    asset_defaults: AssetDefaults = Field(default_factory=AssetDefaults)
+
+
+class Row(ClosedModel, Generic[Input, Eval]):
+    """One line of `tasks.jsonl`."""
+
+    id: Name
+    family: str
+    input: Input
+    eval: Eval
+    assets: tuple[FileRef, ...] = ()
+    environment: Environment = Field(default_factory=Environment)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+AnyRow = Row[Any, Any]
+MANIFEST: Schema[Manifest] = Schema(Manifest)
+ENVIRONMENT: Schema[Environment] = Schema(Environment)
+
+
+@cache
+def row_schema(family: Family) -> Schema[AnyRow]:
+    """The closed model of one family's rows."""
+    return Schema(Row[family.input_model, family.eval_model])  # type: ignore[name-defined]
+
+
+def row_json_schema() -> dict[str, Any]:
+    """One JSON Schema for rows of every family, as `securebench schema row` prints it."""
+    definitions: dict[str, Any] = {}
+    branches = []
+    for name, family in FAMILIES.items():
+        schema = dict(row_schema(family).json_schema)
+        definitions.update(schema.pop("$defs", {}))
+        schema["properties"] = schema["properties"] | {"family": {"const": name, "type": "string"}}
+        schema["title"] = f"{name} row"
+        branches.append(schema)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "SecureBench row",
+        "anyOf": branches,
+        "$defs": definitions,
+    }

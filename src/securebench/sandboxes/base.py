@@ -1,0 +1,277 @@
+"""The sandbox protocol: what a caller may ask for and what it gets back.
+
+A caller describes a `SandboxSpec`, opens a `Session` on it, runs `Command`s, stops everything, and then reads
+what was left in a scratch directory through a descriptor. Rules every backend keeps, and the conformance
+suite checks:
+
+- Nothing of the host is writable from inside. The only writable places are `Scratch` and `/tmp`, both with a size.
+- A required guarantee that cannot be given is `SandboxUnavailable`, never a weaker sandbox.
+- A backend's own failure is a `SandboxError`; it never looks like the command's output or exit code.
+- What a result reports was observed from outside; nothing in it was said by the sandboxed processes
+  except `stdout`, `stderr` and `exit_code`.
+- After `Session.stop` no process of the session exists; after the session closes nothing of it remains.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Protocol
+
+from securebench.errors import ConfigError
+
+MIB = 1024 * 1024
+
+
+class Guarantee(StrEnum):
+    """What a spec may require. Advertised by a backend only where its probe saw it hold on this host."""
+
+    FS = "fs"  # sees only what the spec mounts, writes only to scratch
+    PID = "pid"  # sees, signals and outlives nothing outside; all its descendants die with it
+    NET = "net"  # reaches no address, name, or socket of any family outside
+    MEM_HARD = "mem_hard"  # the memory limit holds for the sum of all its processes, shared memory included
+    KERNEL = "kernel"  # does not share the host's kernel
+
+
+ISOLATED = frozenset({Guarantee.FS, Guarantee.PID, Guarantee.NET})
+
+
+@dataclass(frozen=True, slots=True)
+class HostRoot:
+    """The host's programs and libraries read-only; nothing personal, no host processes, no host sockets."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRoot:
+    """An unpacked root file system, mounted read-only."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRoot:
+    """A container image by the name the pack gives it."""
+
+    reference: str
+
+
+Root = HostRoot | DirectoryRoot | ImageRoot
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A host file or directory made visible read-only."""
+
+    source: Path
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A writable directory of at most `size` bytes, filled from `seed` before the first command runs."""
+
+    target: str
+    size: int = 256 * MIB
+    seed: Path | None = None
+
+
+Mount = Bind | Scratch
+
+
+class Network(StrEnum):
+    """`NONE`: not even a route. `LOOPBACK`: its own, private loopback interface and nothing else."""
+
+    NONE = "none"
+    LOOPBACK = "loopback"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hard bounds of one sandbox. Sizes in bytes, times in seconds; `None` means no bound of that kind."""
+
+    wall_seconds: float = 60.0
+    cpu_seconds: float | None = None
+    cpus: float | None = None
+    memory: int = 1024 * MIB
+    pids: int = 256
+    file_size: int = 1024 * MIB
+    open_files: int = 1024
+    output: int = 1 * MIB  # per stream, kept; the command is ended at `output` bytes beyond it
+    tmp: int = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """Everything that decides what a sandbox is. Frozen, so it can be digested into a record."""
+
+    root: Root = field(default_factory=HostRoot)
+    mounts: tuple[Mount, ...] = ()
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cwd: str = "/"
+    network: Network = Network.NONE
+    limits: Limits = field(default_factory=Limits)
+    require: frozenset[Guarantee] = ISOLATED
+    capabilities: frozenset[str] = frozenset()
+    user: int = 65534  # the user id seen inside
+
+    def __post_init__(self) -> None:
+        targets = [_absolute(mount.target) for mount in self.mounts]
+        for index, target in enumerate(targets):
+            for other in targets[:index]:
+                if target == other or other in target.parents or target in other.parents:
+                    # A mount point beneath a writable mount can be redirected by a planted link.
+                    raise ConfigError(f"sandbox mounts {other} and {target} overlap; give each its own directory")
+        _absolute(self.cwd)
+
+    @property
+    def scratches(self) -> tuple[Scratch, ...]:
+        return tuple(mount for mount in self.mounts if isinstance(mount, Scratch))
+
+
+def _absolute(path: str) -> PurePosixPath:
+    parsed = PurePosixPath(path)
+    if not parsed.is_absolute() or ".." in parsed.parts or "\0" in path:
+        raise ConfigError(f"sandbox path {path!r} must be absolute and without '..'")
+    return parsed
+
+
+OnOutput = Callable[[str, bytes], None]
+"""Called with "stdout" or "stderr" and the bytes as they arrive, within the output limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One program to run. `env` is added to the spec's; `channels` are sockets inherited under fixed numbers."""
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cwd: str | None = None
+    wall_seconds: float | None = None
+    channels: Mapping[int, socket.socket] = field(default_factory=lambda: MappingProxyType({}))
+    on_output: OnOutput | None = None
+
+
+class Outcome(StrEnum):
+    """How a command ended, decided from outside in this order: our own kill first, its exit code last."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMEOUT = "timeout"
+    CPU_LIMIT = "cpu_limit"
+    OUT_OF_MEMORY = "oom"
+    OUTPUT_LIMIT = "output_limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One captured stream: the first bytes kept, and how many there were in all."""
+
+    data: bytes
+    total: int
+
+    @property
+    def truncated(self) -> bool:
+        return self.total > len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Measured resources; `None` where this host cannot tell exactly."""
+
+    wall_seconds: float
+    cpu_seconds: float | None = None
+    peak_memory: int | None = None
+    peak_pids: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxResult:
+    """What was observed of one command. `exit_code` is None unless it exited by itself."""
+
+    outcome: Outcome
+    exit_code: int | None
+    signal: int | None
+    stdout: Output
+    stderr: Output
+    usage: Usage
+    guarantees: frozenset[Guarantee]
+    fingerprint: Mapping[str, str]
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome is Outcome.EXITED and self.exit_code == 0
+
+    @property
+    def timed_out(self) -> bool:
+        return self.outcome is Outcome.TIMEOUT
+
+    @property
+    def oom(self) -> bool:
+        return self.outcome is Outcome.OUT_OF_MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a probe looked at, what it saw, and how to improve it."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend can do on this host, as seen by running it, not by reading version numbers."""
+
+    usable: bool
+    guarantees: frozenset[Guarantee]
+    findings: tuple[Finding, ...]
+    fingerprint: Mapping[str, str]
+
+    @property
+    def remedy(self) -> str:
+        return "\n".join(f"- {finding.remedy}" for finding in self.findings if not finding.ok and finding.remedy)
+
+
+class Session(Protocol):
+    """A live sandbox. Commands run one at a time and share its scratch directories."""
+
+    async def run(self, command: Command) -> SandboxResult:
+        """Run one command to its end. Raises SandboxError when the backend itself failed."""
+        ...
+
+    async def stop(self) -> None:
+        """End every process of the session. Idempotent; no command can run afterwards."""
+        ...
+
+    def scratch(self, target: str) -> int:
+        """A directory descriptor on a scratch of a stopped session, owned by the session."""
+        ...
+
+
+class Sandbox(Protocol):
+    """A backend. A new one is a new file that passes `tests/conformance/sandbox`."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def probe(self) -> Capabilities:
+        """What this backend can guarantee on this host, measured by running it. Cached per process."""
+        ...
+
+    def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
+        """A fresh sandbox, destroyed when the context ends, however it ends."""
+        ...
+
+
+async def run_once(sandbox: Sandbox, spec: SandboxSpec, command: Command) -> SandboxResult:
+    """One command in a sandbox of its own."""
+    async with sandbox.open(spec) as session:
+        return await session.run(command)

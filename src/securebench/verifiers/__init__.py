@@ -1,0 +1,1 @@
+"""Verdicts: one file per family; `registry` finds the one for a task type."""

@@ -1,0 +1,63 @@
+"""What a verifier gets and gives. Success is one explicit path: `passed` is True only where a verifier says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from securebench.candidates.artifact import CandidateArtifact
+from securebench.errors import FailureReason
+from securebench.resources import ResourceView
+
+
+class Status(StrEnum):
+    """`verification_status` of a record."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    PENDING = "pending"
+    ERROR = "error"
+
+
+class Assurance(StrEnum):
+    """How much a verdict can be believed; totals are never mixed across levels without saying so."""
+
+    PURE = "pure"  # text compared by trusted code
+    ISOLATED = "isolated"  # candidate code ran, the verdict was computed elsewhere
+    SHARED_PROCESS = "shared_process"  # tests ran inside the candidate's process; tamper evidence only
+    GUARDED = "guarded"  # no kernel isolation was available
+    UNSAFE = "unsafe"  # the operator switched protection off
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationResult:
+    """One verdict. `stdout` and `stderr` are what trusted checkers printed, never the candidate's claim."""
+
+    task_id: str
+    status: Status
+    passed: bool
+    score: float
+    assurance: Assurance
+    failure_reason: FailureReason | None = None
+    stdout: str = ""
+    stderr: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if self.passed != (self.status is Status.PASSED):
+            raise ValueError(f"verdict contradicts itself: passed={self.passed}, status={self.status}")
+        if self.passed and self.failure_reason is not None:
+            raise ValueError("a passed verdict cannot have a failure reason")
+        if not 0.0 <= self.score <= 1.0:
+            raise ValueError(f"score {self.score} is outside 0…1")
+
+
+class Verifier(Protocol):
+    """Judges one candidate. `evaluator` is the view with the answers; it goes to no other component."""
+
+    async def verify(self, task_id: str, evaluator: ResourceView, candidate: CandidateArtifact) -> VerificationResult:
+        """Raises InfrastructureError only for faults of the host; whatever the candidate does is a verdict."""
+        ...

@@ -1,0 +1,129 @@
+"""Put what one component may see into an empty directory, adding bytes to nothing.
+
+Values appear as JSON beneath the component root of their lane, files at their mounts. Everything gets the same
+time, a plain mode and a stable order, so that nothing an agent can look at says more than its content."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from securebench import _fs, _json
+from securebench.errors import PackError
+from securebench.resources import Component, PackFile, ResourceView, Visibility
+from securebench.workspaces.path_policy import (
+    COMPONENT_ROOTS,
+    TASK_FILE,
+    PathRefused,
+    check_collisions,
+    check_mount,
+)
+
+READ_ONLY, WRITABLE = 0o444, 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializationLimits:
+    files: int = 100_000
+    total_bytes: int = 4 * 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedValue:
+    """A JSON value and the file it becomes."""
+
+    place: PurePosixPath
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file or directory of the pack and the place where it appears."""
+
+    place: PurePosixPath
+    source: PackFile
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializationPlan:
+    """Everything that will be written, decided before a byte is."""
+
+    component: Component
+    values: tuple[PlannedValue, ...]
+    files: tuple[PlannedFile, ...]
+
+
+class VisibilityAwareMaterializer:
+    """Builds the directory of one component from its view, and from nothing else."""
+
+    def __init__(self, component: Component, limits: MaterializationLimits | None = None) -> None:
+        self.component = component
+        self.limits = limits or MaterializationLimits()
+
+    def plan(
+        self, view: ResourceView, payload: dict[str, Any] | None = None, task_file: PurePosixPath = TASK_FILE
+    ) -> MaterializationPlan:
+        """Decide every place. Raises PackError where the path policy refuses one."""
+        if view.component is not self.component:
+            raise ValueError(f"a view for {view.component} cannot be materialized for {self.component}")
+        values = [
+            PlannedValue(COMPONENT_ROOTS[r.visibility] / f"{r.name}.json", _json.dumps(r.value).encode())
+            for r in view
+            if not r.is_asset
+        ]
+        if payload is not None:
+            values.append(PlannedValue(task_file, (_json.dumps(payload) + "\n").encode()))
+        files = []
+        try:
+            for resource in view:
+                for file in resource.files:
+                    if resource.visibility is Visibility.PUBLIC:
+                        check_mount(file.mount, task_file)
+                        files.append(PlannedFile(file.mount, file))
+                    else:
+                        files.append(PlannedFile(COMPONENT_ROOTS[resource.visibility] / file.mount, file))
+            check_collisions([planned.place for planned in (*values, *files)])
+        except PathRefused as error:
+            raise PackError(str(error)) from error
+        return MaterializationPlan(self.component, tuple(values), tuple(files))
+
+    def materialize(self, plan: MaterializationPlan, directory: Path) -> None:
+        """Write a plan into an empty directory. Raises PackError when an asset is not plain or too large."""
+        if any(directory.iterdir()):
+            raise ValueError(f"{directory} is not empty; a workspace is built from nothing")
+        budget = _Budget(self.limits)
+        with _fs.open_directory(directory) as root:
+            for value in plan.values:
+                budget.take(_fs.write_new(root, value.place, value.data, WRITABLE))
+            for file in plan.files:
+                try:
+                    _copy(file, root, budget)
+                except _fs.UnsafeEntry as error:
+                    raise PackError(f"asset {error}") from error
+        _fs.settle_times(directory)
+
+
+class _Budget:
+    def __init__(self, limits: MaterializationLimits) -> None:
+        self.files, self.bytes = limits.files, limits.total_bytes
+
+    def take(self, size: int) -> None:
+        self.files -= 1
+        self.bytes -= size
+        if self.files < 0 or self.bytes < 0:
+            raise PackError("the task's public files exceed the size or count limit of a workspace")
+
+
+def _copy(planned: PlannedFile, target: int, budget: _Budget) -> None:
+    mode = READ_ONLY if planned.source.read_only else WRITABLE
+    with _fs.open_directory(planned.source.root) as root:
+        for entry in _fs.walk(root, planned.source.path, budget.files):
+            place = planned.place / entry.path
+            if entry.is_dir:
+                budget.take(0)
+                with _fs.make_directories(target, place):
+                    pass
+            else:
+                budget.take(entry.size)
+                _fs.write_new(target, place, entry.descriptor, mode | (0o111 if entry.executable else 0))
