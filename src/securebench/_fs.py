@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -24,6 +24,14 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class UnsafeEntry(ValueError):
     """An entry that is missing, is not what it must be, or leads elsewhere. The message names the rule."""
+
+
+class Missing(UnsafeEntry):
+    """There is nothing of that name."""
+
+
+class TooLarge(UnsafeEntry):
+    """There is more than the budget allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,8 @@ def _open_entry(directory: int, name: str, shown: PurePosixPath) -> int:
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise UnsafeEntry(f"{shown} is neither a regular file nor a directory")
         descriptor = os.open(name, _DIRECTORY if stat.S_ISDIR(mode) else _FILE, dir_fd=directory)
+    except FileNotFoundError as error:
+        raise Missing(f"{shown} does not exist") from error
     except OSError as error:
         raise UnsafeEntry(f"{shown} {_REASONS.get(error.errno or 0, os.strerror(error.errno or 0))}") from error
     opened = os.fstat(descriptor).st_mode
@@ -85,7 +95,6 @@ def _open_entry(directory: int, name: str, shown: PurePosixPath) -> int:
 
 
 _REASONS = {
-    errno.ENOENT: "does not exist",
     errno.ENOTDIR: "passes through something that is not a directory",
     errno.ELOOP: "is or passes through a symbolic link",
     errno.EACCES: "cannot be read (permission denied)",
@@ -98,12 +107,12 @@ def read_bounded(descriptor: int, limit: int, shown: str) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise UnsafeEntry(f"{shown} is not a regular file")
     if status.st_size > limit:
-        raise UnsafeEntry(f"{shown} has {status.st_size} bytes; at most {limit} are allowed")
+        raise TooLarge(f"{shown} has {status.st_size} bytes; at most {limit} are allowed")
     data = bytearray()
     while chunk := os.read(descriptor, min(CHUNK, limit + 1 - len(data))):
         data += chunk
         if len(data) > limit:
-            raise UnsafeEntry(f"{shown} grew beyond {limit} bytes while it was read")
+            raise TooLarge(f"{shown} grew beyond {limit} bytes while it was read")
     return bytes(data)
 
 
@@ -118,7 +127,7 @@ def walk(root: int, path: PurePosixPath, max_entries: int) -> Iterator[Entry]:
 def _walk(descriptor: int, inner: PurePosixPath, shown: PurePosixPath, budget: list[int]) -> Iterator[Entry]:
     budget[0] -= 1
     if budget[0] < 0:
-        raise UnsafeEntry(f"{shown} makes too many files")
+        raise TooLarge(f"{shown} makes too many files")
     if len(inner.parts) > 64:
         raise UnsafeEntry(f"{shown} is nested too deeply")
     status = os.fstat(descriptor)
@@ -143,7 +152,7 @@ def tree_digest(root: int, path: PurePosixPath, max_entries: int, max_bytes: int
             continue
         total += entry.size
         if total > max_bytes:
-            raise UnsafeEntry(f"{path} holds more than {max_bytes} bytes")
+            raise TooLarge(f"{path} holds more than {max_bytes} bytes")
         sha = hashlib.sha256()
         while chunk := os.read(entry.descriptor, CHUNK):
             sha.update(chunk)
@@ -186,10 +195,8 @@ def make_directories(root: int, path: PurePosixPath) -> Iterator[int]:
     descriptor = os.dup(root)
     try:
         for part in path.parts:
-            try:
+            with suppress(FileExistsError):
                 os.mkdir(part, 0o755, dir_fd=descriptor)
-            except FileExistsError:
-                pass
             following = os.open(part, _DIRECTORY, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = following

@@ -6,7 +6,7 @@ messages name the place and never repeat a value that could be a secret of the p
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Generic, TypeVar
@@ -85,9 +85,9 @@ class Schema(Generic[T]):
 
     def _alternatives(self, nodes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
-        for node in nodes:
-            if "$ref" in node:
-                node = self.json_schema["$defs"][node["$ref"].rpartition("/")[2]]
+        for reference in nodes:
+            name = reference.get("$ref", "").rpartition("/")[2]
+            node = self.json_schema["$defs"][name] if name else reference
             members = node.get("anyOf", []) + node.get("oneOf", [])
             result += self._alternatives(members) if members else [node]
         return result
@@ -97,12 +97,11 @@ def _data_loc(loc: tuple[int | str, ...], value: Any, keep_last: bool) -> Loc:
     """Pydantic's location without the names of union members, which are not in the author's file."""
     kept: list[int | str] = []
     for index, part in enumerate(loc):
-        if isinstance(value, Mapping) and part in value:
+        try:
             value = value[part]
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        elif not (keep_last and index == len(loc) - 1):
-            continue
+        except (KeyError, IndexError, TypeError):
+            if not (keep_last and index == len(loc) - 1):
+                continue
         kept.append(part)
     return tuple(kept)
 
@@ -173,5 +172,8 @@ def merged(problems: Iterable[Problem]) -> list[Problem]:
 
 def suggest(key: str, known: Iterable[str]) -> str:
     """` (did you mean 'x'?)`, or nothing when nothing known comes near."""
-    close = difflib.get_close_matches(key, list(known), n=1, cutoff=0.7)
+    known = set(known)
+    if key in known:
+        return " (it belongs to another version or kind of this section)"
+    close = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.7)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -27,31 +27,33 @@ def eval_visibility(family: str, name: str) -> Visibility:
 class CompiledTasks(Sequence[SecureBenchTask]):
     """The tasks of a pack, compiled one at a time when asked for."""
 
-    def __init__(self, pack: BenchmarkPack) -> None:
+    def __init__(self, pack: BenchmarkPack, limit: int | None) -> None:
         self.pack = pack
+        self.length = len(pack) if limit is None else min(limit, len(pack))
 
     def __len__(self) -> int:
-        return len(self.pack)
+        return self.length
 
     @overload
     def __getitem__(self, index: int) -> SecureBenchTask: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[SecureBenchTask]: ...
     def __getitem__(self, index: int | slice) -> SecureBenchTask | Sequence[SecureBenchTask]:
-        if isinstance(index, slice):
-            return [compile_row(self.pack, row) for row in self.pack[index]]
-        return compile_row(self.pack, self.pack[index])
+        chosen = range(self.length)[index]
+        if isinstance(chosen, range):
+            return [self[number] for number in chosen]
+        return compile_benchmark_row(self.pack, self.pack[chosen])
 
     def __iter__(self) -> Iterator[SecureBenchTask]:
-        return (compile_row(self.pack, row) for row in self.pack)
+        return (self[number] for number in range(self.length))
 
 
-def compile_benchmark_pack(pack: BenchmarkPack) -> CompiledTasks:
-    """All tasks of a checked pack, in its order."""
-    return CompiledTasks(pack)
+def compile_benchmark_pack(pack: BenchmarkPack, *, limit: int | None = None) -> CompiledTasks:
+    """The tasks of a checked pack in its order; all of them, or the first `limit`."""
+    return CompiledTasks(pack, limit)
 
 
-def compile_row(pack: BenchmarkPack, source: BenchmarkRow) -> SecureBenchTask:
+def compile_benchmark_row(pack: BenchmarkPack, source: BenchmarkRow) -> SecureBenchTask:
     """One row as a task. Pure: reads nothing but its arguments."""
     row, family = source.row, FAMILIES[source.row.family]
     files: dict[str, list[PackFile]] = {}

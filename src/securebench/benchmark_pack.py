@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, overload
@@ -16,9 +16,10 @@ from securebench import _fs, _json, _yaml
 from securebench._canonical import digest_bytes, digest_value
 from securebench._schema import FileRef, Schema, suggest
 from securebench._yaml import Loc, dotted
-from securebench.errors import IntegrityError, PackError, Problem
+from securebench.errors import IntegrityError, PackError, Problem, os_reason
 from securebench.families.registry import FAMILIES
 from securebench.pack_schema import ENVIRONMENT, MANIFEST, AnyRow, Manifest, row_schema
+from securebench.workspaces.path_policy import PathRefused, check_collisions, check_mount
 
 MAX_ROW_BYTES = 16 * 2**20
 MAX_TASKS_BYTES = 8 * 2**30
@@ -90,7 +91,8 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
         if hashlib.sha256(data).digest() != entry.sha256:
             raise IntegrityError(f"{self.tasks_path}:{entry.line}: row changed since the pack was loaded; start again")
         row = _Rows(self.manifest, str(self.tasks_path)).check(data, entry.line)
-        assert not isinstance(row, list), "a row that was valid at load is valid with the same bytes"
+        if isinstance(row, list):
+            raise PackError(row)
         files = {str(ref.path): self.file_digests[_key(root, ref)] for root, _, ref in file_refs(row, self.manifest)}
         return BenchmarkRow(row, entry.line, digest_value({"row": digest_bytes(data), "files": files}))
 
@@ -168,14 +170,10 @@ def _read_file(path: Path, limit: int) -> bytes:
         with path.open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        raise PackError([Problem(str(path), 0, "", _os_message(error))]) from error
+        raise PackError([Problem(str(path), 0, "", os_reason(error))]) from error
     if len(data) > limit:
         raise PackError([Problem(str(path), 0, "", f"file is larger than {limit} bytes")])
     return data
-
-
-def _os_message(error: OSError) -> str:
-    return f"cannot be read: {os.strerror(error.errno or 0).lower()}"
 
 
 def _check_manifest(data: bytes, file: str) -> Manifest:
@@ -213,7 +211,7 @@ def _lines(path: Path, rows: _Rows, whole: Any) -> Iterator[tuple[int, int, byte
                     yield line, offset, raw
                 offset += len(raw)
     except OSError as error:
-        rows.report([Problem(str(path), 0, "", _os_message(error))])
+        rows.report([Problem(str(path), 0, "", os_reason(error))])
 
 
 class _Rows:
@@ -261,10 +259,24 @@ class _Rows:
         problems += [problem(message, loc) for loc, message in contract.check(row.input, row.eval)]
         both = row.input.model_fields_set & (row.eval.model_fields_set | (row.eval.__pydantic_extra__ or {}).keys())
         problems += [problem("stands in both input and eval; one name, one lane", ("eval", name)) for name in both]
+        problems += self._refused_mounts(row, problem)
         first = self.first_line.setdefault(row.id, line)
         if first != line:
             problems.append(problem(f"duplicate id {row.id!r} (first on line {first})", ("id",)))
         return problems or row
+
+    @staticmethod
+    def _refused_mounts(row: AnyRow, problem: Callable[[str, Loc], Problem]) -> Iterator[Problem]:
+        mounts = [PurePosixPath(asset.mount or asset.path) for asset in row.assets]
+        for number, mount in enumerate(mounts):
+            try:
+                check_mount(mount)
+            except PathRefused as error:
+                yield problem(str(error), ("assets", number, "mount"))
+        try:
+            check_collisions(mounts)
+        except PathRefused as error:
+            yield problem(str(error), ("assets",))
 
 
 def _with_defaults(value: dict[str, Any], family: str, environment: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ Only `securebench.cli` turns an error into output or an exit code.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,6 +36,7 @@ class FailureReason(StrEnum):
     MALFORMED_ANSWER = "malformed_answer"
     AMBIGUOUS_ANSWER = "ambiguous_answer"
     WRONG_ANSWER = "wrong_answer"
+    INTERNAL_ERROR = "internal_error"  # our own code failed on candidate bytes; never a way out of the score
     TAMPERING = "tampering"
     BUDGET_EXHAUSTED = "budget_exhausted"
 
@@ -51,6 +53,11 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+
+
+def os_reason(error: OSError) -> str:
+    """`cannot be read: no such file or directory`, without the path, which the caller names."""
+    return f"cannot be read: {os.strerror(error.errno or 0).lower()}"
 
 
 class SecureBenchError(Exception):

@@ -9,7 +9,6 @@ from typing import Any
 
 from securebench.resources import Component, ResourceBundle, ResourceView, Visibility
 
-
 DEFAULT_WORKDIR = "/workspace"
 
 
@@ -42,7 +41,7 @@ class SecureBenchTask:
     resources: ResourceBundle
     _metadata: Mapping[str, Any]
 
-    def view(self, component: Component) -> ResourceView:
+    def view_for(self, component: Component) -> ResourceView:
         return self.resources.view(component)
 
     def agent_payload(self) -> dict[str, Any]:
@@ -66,7 +65,7 @@ class SecureBenchTask:
         return self.resources.summary()
 
     def _payload(self, component: Component) -> dict[str, Any]:
-        view = self.view(component)
+        view = self.view_for(component)
         environment = self.environment
         payload: dict[str, Any] = {
             "task_id": self.id,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field
 
 from securebench._schema import ClosedModel
+from securebench._yaml import Loc
+from securebench.answers.characters import MAX_ANSWER
+from securebench.answers.tokens import read_tokens
 from securebench.families.base import HIDDEN, CandidateKind, EvalModel, Family, InputModel, Text, TextOrFile
 
 Texts = tuple[Text, ...]
@@ -47,10 +51,34 @@ class FreeResponseEval(EvalModel):
     reference_answer: Annotated[TextOrFile | None, HIDDEN] = None
 
 
+def _check(public: FreeResponseInput, private: FreeResponseEval) -> Iterable[tuple[Loc, str]]:  # noqa: ARG001
+    rubric = private.rubric
+    if isinstance(rubric, JudgeRubric):
+        return
+    rejected = []
+    for index, answer in enumerate(rubric.rejected_answers):
+        tokens = read_tokens(answer)
+        if tokens is None or tokens.folded().count == 0:
+            yield ("eval", "rubric", "rejected_answers", index), _UNREADABLE
+        else:
+            rejected.append(tokens.folded())
+    for index, answer in enumerate(rubric.accepted_answers):
+        place = ("eval", "rubric", "accepted_answers", index)
+        tokens = read_tokens(answer)
+        if tokens is None or tokens.count == 0:
+            yield place, _UNREADABLE
+        elif any(tokens.folded().contain(other) for other in rejected):
+            yield place, "contains a rejected answer, so it could never pass"
+
+
+_UNREADABLE = f"expected words, at most {MAX_ANSWER} characters, none of them invisible"
+
+
 FAMILY = Family(
     name="free_response",
     input_model=FreeResponseInput,
     eval_model=FreeResponseEval,
     candidate=CandidateKind.TEXT,
     verifier="securebench.verifiers.free_response:FreeResponseVerifier",
+    check=_check,
 )

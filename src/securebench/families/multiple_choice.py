@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field
 
 from securebench._yaml import Loc
+from securebench.answers.options import LETTERS
 from securebench.families.base import HIDDEN, CandidateKind, EvalModel, Family, InputModel, Text
 
-LETTERS = string.ascii_uppercase
 Key = Annotated[int | str, Field(union_mode="left_to_right")]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated
 
 from pydantic import Discriminator, Field, Tag
 
 from securebench._schema import ClosedModel
+from securebench._yaml import Loc
+from securebench.answers.numbers import Margin, exact, unit_problem
+from securebench.answers.short import AnswerKey, Kind, answer_key, kind_of, unanswerable
 from securebench.families.base import HIDDEN, CandidateKind, EvalModel, Family, InputModel, Text
 
-Kind = Literal["number", "text", "set", "date"]
 Accepted = Annotated[int | float | Text, Field(union_mode="left_to_right")]
 NonNegative = Annotated[float, Field(ge=0, strict=False)]
 
@@ -56,10 +59,46 @@ class ShortAnswerEval(EvalModel):
     ] = None
 
 
+def declared_format(public: ShortAnswerInput) -> AnswerFormat | None:
+    """The public `answer_format` in its long form."""
+    return AnswerFormat(type=public.answer_format) if isinstance(public.answer_format, str) else public.answer_format
+
+
+def row_key(public: ShortAnswerInput, private: ShortAnswerEval) -> AnswerKey:
+    """What an answer to this row is compared with; the format is derived where the row declares none."""
+    declared = declared_format(public)
+    kind = declared.type if declared else kind_of(private.accepted_answers)
+    unit = declared.unit if declared else None
+    return answer_key(kind, unit, private.accepted_answers, _margin(private.tolerance))
+
+
+def _margin(tolerance: float | Tolerance | None) -> Margin:
+    if isinstance(tolerance, Tolerance):
+        return Margin(exact(tolerance.absolute), exact(tolerance.relative))
+    return Margin(exact(tolerance or 0))
+
+
+def _check(public: ShortAnswerInput, private: ShortAnswerEval) -> Iterable[tuple[Loc, str]]:
+    declared = declared_format(public)
+    kind = declared.type if declared else kind_of(private.accepted_answers)
+    unit = declared.unit if declared else None
+    if unit is not None:
+        problem = unit_problem(unit) if kind == "number" else "only an answer of type number has a unit"
+        if problem:
+            yield ("input", "answer_format", "unit"), problem
+            return
+    if private.tolerance is not None and kind != "number":
+        hint = "" if declared else "; none is declared, and the accepted answers are not all JSON numbers"
+        yield ("eval", "tolerance"), f"only an answer of type number has a tolerance{hint}"
+    for index, message in unanswerable(kind, unit, private.accepted_answers):
+        yield ("eval", "accepted_answers", *(() if index is None else (index,))), message
+
+
 FAMILY = Family(
     name="short_answer",
     input_model=ShortAnswerInput,
     eval_model=ShortAnswerEval,
     candidate=CandidateKind.TEXT,
     verifier="securebench.verifiers.short_answer:ShortAnswerVerifier",
+    check=_check,
 )

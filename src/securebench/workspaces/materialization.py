@@ -83,7 +83,7 @@ class VisibilityAwareMaterializer:
                         files.append(PlannedFile(file.mount, file))
                     else:
                         files.append(PlannedFile(COMPONENT_ROOTS[resource.visibility] / file.mount, file))
-            check_collisions([planned.place for planned in (*values, *files)])
+            check_collisions([value.place for value in values] + [file.place for file in files])
         except PathRefused as error:
             raise PackError(str(error)) from error
         return MaterializationPlan(self.component, tuple(values), tuple(files))

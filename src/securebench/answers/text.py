@@ -1,0 +1,50 @@
+"""Text as words: spelling counts; composition, spacing and letter case (where it carries no meaning) do not.
+
+Signs, points, commas, symbols and every word stay: 1.5 is not 15, -5 is not 5, C is not C++, `not x` is not `x`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from securebench.answers.characters import MAX_ANSWER, is_readable
+
+_NUMERAL = re.compile(r"[+-]?[0-9.,/]*[0-9]")
+_TYPOGRAPHIC_APOSTROPHE = "\u2019"
+
+
+def read_text(text: str) -> str | None:
+    """The text in the form in which two texts are compared, or None where it is no readable text.
+
+    1. Longer than MAX_ANSWER, more than one line, or holding an invisible character: None.
+    2. Composed and decomposed spellings are the same (NFC); `’` is `'`. Look-alike letters stay different.
+    3. White space is one space, and none at the ends.
+    4. Letter case is ignored, except in a word with a digit and in the word after a number (5 mW, 5 MW).
+    5. One period at the end is ignored.
+    """
+    if len(text) > MAX_ANSWER or not is_readable(text):
+        return None
+    return without_period(" ".join(words(text))) or None
+
+
+def words(text: str) -> list[str]:
+    """The words of readable text, by rules 2 to 4 of `read_text`."""
+    text = unicodedata.normalize("NFC", text).replace(_TYPOGRAPHIC_APOSTROPHE, "'")
+    if not any(map(str.isdigit, text)):
+        return _folded(text).split()
+    result: list[str] = []
+    after_number = False
+    for word in text.split():
+        keeps_case = after_number or any(map(str.isdigit, word))
+        result.append(word if keeps_case else _folded(word))
+        after_number = _NUMERAL.fullmatch(word) is not None
+    return result
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def without_period(text: str) -> str:
+    """`text` without the one period that ends it as a sentence; an ellipsis or a lone period stays."""
+    return text[:-1] if text.endswith(".") and not text.endswith("..") and len(text) > 1 else text

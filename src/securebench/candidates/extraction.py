@@ -1,0 +1,54 @@
+"""Take a candidate over from a stopped sandbox: bounded, as plain text, following no link.
+
+Whatever an agent leaves behind ends in an artifact or in a CandidateError; nothing here can be made to fail
+in a way that would count as the host's fault."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from securebench import _fs
+from securebench.candidates.artifact import CandidateArtifact
+from securebench.errors import CandidateError, FailureReason
+from securebench.families.base import CandidateKind
+
+MAX_TEXT_BYTES = 1024 * 1024
+
+
+def text_from_stdout(data: bytes, truncated: bool) -> str:
+    """The whole standard output as the candidate. Raises CandidateError."""
+    if truncated or len(data) > MAX_TEXT_BYTES:
+        raise CandidateError(FailureReason.CANDIDATE_TOO_LARGE, f"the output exceeds {MAX_TEXT_BYTES} bytes")
+    return _decode(data, "the output")
+
+
+def text_from_file(root: int, path: PurePosixPath) -> str:
+    """One declared file beneath a directory descriptor. Raises CandidateError.
+
+    The walk opens one component at a time and follows nothing, so a link, FIFO or device is refused by name."""
+    try:
+        with _fs.open_beneath(root, path) as descriptor:
+            data = _fs.read_bounded(descriptor, MAX_TEXT_BYTES, str(path))
+    except _fs.TooLarge as error:
+        raise CandidateError(FailureReason.CANDIDATE_TOO_LARGE, str(error)) from error
+    except _fs.Missing as error:
+        raise CandidateError(FailureReason.NO_CANDIDATE, str(error)) from error
+    except _fs.UnsafeEntry as error:
+        raise CandidateError(FailureReason.CANDIDATE_REFUSED, str(error)) from error
+    return _decode(data, str(path))
+
+
+def artifact_for(task_id: str, kind: CandidateKind, text: str, source: str) -> CandidateArtifact:
+    """The extracted text as the kind of candidate its family collects."""
+    metadata = {"source": source}
+    if kind is CandidateKind.PATCH:
+        return CandidateArtifact(task_id, kind, patch=text, metadata=metadata)
+    return CandidateArtifact(task_id, kind, text=text, metadata=metadata)
+
+
+def _decode(data: bytes, what: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"{what} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start})"
+        raise CandidateError(FailureReason.CANDIDATE_REFUSED, message) from error

@@ -1,0 +1,158 @@
+"""One attempt at one task, from nothing to a record. Total: whatever happens, there is exactly one record.
+
+Whose fault it was decides the status. What the candidate can cause is `failed`; what the host or the pack caused
+is `error`; and where our own code trips over candidate bytes, that is `failed` too, so that crashing us is never
+a way out of the score."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from securebench.errors import (
+    CandidateError,
+    ConfigError,
+    FailureReason,
+    InfrastructureError,
+    IntegrityError,
+)
+from securebench.families.registry import family
+from securebench.harnesses.base import HarnessProducer, ProducerRequest, Production
+from securebench.progress import Event, Progress, ProgressEvent
+from securebench.records.record import Identity, Judged, candidate_record
+from securebench.resources import Component
+from securebench.tasks import SecureBenchTask
+from securebench.verifiers.base import Status
+from securebench.verifiers.registry import verifier_for_task_type
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptContext:
+    """What all attempts of a run share."""
+
+    identity: Identity
+    producer: HarnessProducer
+    progress: Progress
+
+
+async def run_attempt(context: AttemptContext, task: SecureBenchTask, attempt: int) -> dict[str, Any]:
+    """Produce, extract, verify; returns the record."""
+
+    def emit(event: Event, **data: Any) -> None:
+        context.progress(ProgressEvent(event, task.id, attempt, data))
+
+    started = time.time()
+    clock = _Stopwatch()
+    emit(Event.TASK_START, task_type=task.task_type)
+    emit(Event.PRODUCER_START)
+    production, judged = await _produce(context, task, attempt)
+    produce_seconds = clock.lap()
+    emit(Event.PRODUCER_DONE, seconds=round(produce_seconds, 3), failure_reason=judged and judged.failure_reason)
+    if judged is None:
+        emit(Event.VERIFIER_START)
+        judged = await _verify(task, production)
+        emit(Event.VERIFIER_DONE, status=judged.status)
+    verify_seconds = clock.lap()
+    record = candidate_record(
+        context.identity,
+        task,
+        attempt,
+        _produced(production),
+        judged,
+        {"started_at": started, "produce_seconds": produce_seconds, "verify_seconds": verify_seconds},
+    )
+    emit(
+        Event.TASK_DONE,
+        status=judged.status,
+        failure_reason=judged.failure_reason,
+        seconds=round(produce_seconds + verify_seconds, 3),
+    )
+    return record
+
+
+async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int) -> tuple[Production, Judged | None]:
+    """The production, and the verdict where producing already decided it."""
+
+    def show(stream: str, data: bytes) -> None:
+        text = data.decode("utf-8", "replace")
+        context.progress(ProgressEvent(Event.PRODUCER_OUTPUT, task.id, attempt, {"stream": stream, "text": text}))
+
+    request = ProducerRequest(
+        task_id=task.id,
+        kind=family(task.task_type).candidate,
+        payload=task.agent_payload(),
+        view=task.view_for(Component.AGENT),
+        environment=task.environment,
+        on_output=show,
+    )
+    nothing = Production(candidate=None)
+    try:
+        production = await context.producer.produce(request)
+    except (InfrastructureError, ConfigError, IntegrityError) as error:
+        return nothing, Judged(Status.ERROR, message=str(error))
+    except Exception as error:  # noqa: BLE001 — the boundary that keeps one task from ending the run
+        return nothing, _internal(error)
+    if production.failure is not None:
+        return production, _failed(production.failure)
+    return production, None
+
+
+async def _verify(task: SecureBenchTask, production: Production) -> Judged:
+    verifier = verifier_for_task_type(task.task_type)
+    if verifier is None:
+        return Judged(Status.PENDING, message=f"{task.task_type} has no verifier yet")
+    if production.candidate is None:
+        return _failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
+    try:
+        result = await verifier.verify(task.id, task.view_for(Component.EVALUATOR), production.candidate)
+    except InfrastructureError as error:
+        return Judged(Status.ERROR, message=str(error))
+    except CandidateError as error:
+        return _failed(error)
+    except Exception as error:  # noqa: BLE001 — a verifier that trips over a candidate never passes it
+        return _internal(error)
+    return Judged(
+        status=result.status,
+        passed=None if result.status is Status.PENDING else result.passed,
+        score=None if result.status is Status.PENDING else result.score,
+        assurance=result.assurance,
+        failure_reason=result.failure_reason,
+        stdout=result.stdout,
+        stderr=result.stderr,
+        metadata=result.metadata,
+    )
+
+
+def _failed(error: CandidateError) -> Judged:
+    return Judged(Status.FAILED, passed=False, score=0.0, failure_reason=error.reason, message=str(error))
+
+
+def _internal(error: Exception) -> Judged:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    message = f"{type(error).__name__} in {where.name} (line {where.lineno}); please report this"
+    return Judged(Status.FAILED, passed=False, score=0.0, failure_reason=FailureReason.INTERNAL_ERROR, message=message)
+
+
+def _produced(production: Production) -> Mapping[str, Any]:
+    candidate = production.candidate
+    return {
+        "text": candidate and candidate.text,
+        "patch": candidate and candidate.patch,
+        "workspace": candidate and candidate.workspace,
+        "digest": candidate and candidate.digest,
+        "stdout": production.stdout,
+        "stderr": production.stderr,
+        "metadata": dict(production.metadata),
+    }
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.mark = time.monotonic()
+
+    def lap(self) -> float:
+        before, self.mark = self.mark, time.monotonic()
+        return self.mark - before

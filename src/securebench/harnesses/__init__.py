@@ -1,0 +1,1 @@
+"""Producers: one file per harness. They see the agent's view of a task and nothing else."""

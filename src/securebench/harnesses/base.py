@@ -1,0 +1,43 @@
+"""What a harness gets and gives. A harness is handed the agent's payload and view; it never sees a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from securebench.candidates.artifact import CandidateArtifact
+from securebench.errors import CandidateError
+from securebench.families.base import CandidateKind
+from securebench.resources import ResourceView
+from securebench.tasks import TaskEnvironment
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRequest:
+    """All a producer may know about one attempt."""
+
+    task_id: str
+    kind: CandidateKind
+    payload: Mapping[str, Any]
+    view: ResourceView
+    environment: TaskEnvironment
+    on_output: Callable[[str, bytes], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """What came of it. A failure does not lose the candidate: both are recorded."""
+
+    candidate: CandidateArtifact | None
+    failure: CandidateError | None = None
+    stdout: str = ""
+    stderr: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class HarnessProducer(Protocol):
+    """Produces a candidate. Raises InfrastructureError where the host, not the agent, failed."""
+
+    async def produce(self, request: ProducerRequest) -> Production: ...

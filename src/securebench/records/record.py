@@ -1,0 +1,101 @@
+"""The record of one attempt: the seed's fields, what the verdict rests on, and digests of everything that decided."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from securebench.records.redaction import Redactor
+from securebench.resources import REDACTED, Visibility
+from securebench.tasks import SecureBenchTask
+
+RECORD_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What is the same for every record of a run."""
+
+    run_id: str
+    pack_digest: str
+    config_digest: str
+    harness: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict of one attempt in plain values, however it came about."""
+
+    status: str
+    passed: bool | None = None
+    score: float | None = None
+    assurance: str | None = None
+    failure_reason: str | None = None
+    message: str = ""
+    stdout: str = ""
+    stderr: str = ""
+    metadata: Mapping[str, Any] | None = None
+
+
+def candidate_record(
+    identity: Identity,
+    task: SecureBenchTask,
+    attempt: int,
+    produced: Mapping[str, Any],
+    judged: Judged,
+    timings: Mapping[str, float],
+) -> dict[str, Any]:
+    """One line of `candidates.jsonl`. What the trusted side says is scrubbed of the task's private values."""
+    redact = Redactor(task.resources.secrets())
+    return {
+        "record_version": RECORD_VERSION,
+        "run_id": identity.run_id,
+        "task_id": task.id,
+        "attempt": attempt,
+        "benchmark_id": task.benchmark_id,
+        "task_type": task.task_type,
+        "verification_status": judged.status,
+        "passed": judged.passed,
+        "score": judged.score,
+        "assurance": judged.assurance,
+        "failure_reason": judged.failure_reason,
+        "failure_message": redact.text(judged.message),
+        "candidate_text": produced.get("text"),
+        "candidate_patch": produced.get("patch"),
+        "candidate_workspace": produced.get("workspace"),
+        "producer_stdout": produced.get("stdout", ""),
+        "producer_stderr": produced.get("stderr", ""),
+        "producer_metadata": redact.value(produced.get("metadata", {})),
+        "verifier_stdout": redact.text(judged.stdout),
+        "verifier_stderr": redact.text(judged.stderr),
+        "verifier_metadata": redact.value(judged.metadata or {}),
+        "resource_summary": task.resource_summary(),
+        "hidden_values": {r.name: REDACTED for r in task.resources.resources if r.visibility is not Visibility.PUBLIC},
+        "controls": [],
+        "usage": {},
+        "cost": None,
+        "timings": {name: round(value, 4) for name, value in timings.items()},
+        "digests": {
+            "pack": identity.pack_digest,
+            "row": task.row_digest,
+            "candidate": produced.get("digest"),
+            "image": task.environment.image,
+            "config": identity.config_digest,
+            "securebench": securebench_digest(),
+        },
+    }
+
+
+@cache
+def securebench_digest() -> str:
+    """`VERSION sha256:…` over the source of the running package."""
+    root = Path(__file__).parent.parent
+    sha = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        sha.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
+    return f"{version('securebench')} sha256:{sha.hexdigest()}"

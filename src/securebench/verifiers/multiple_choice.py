@@ -1,0 +1,47 @@
+"""`multiple_choice`: the letters in the final slot against the right options."""
+
+from __future__ import annotations
+
+from securebench.answers.options import letters, read_option, read_options
+from securebench.answers.slot import final_slot
+from securebench.answers.verdict import TextVerdict, passed, wrong
+from securebench.candidates.artifact import CandidateArtifact
+from securebench.families.multiple_choice import FAMILY, MultipleChoiceEval, MultipleChoiceInput, right_options
+from securebench.resources import ResourceView
+from securebench.verifiers._text_answers import require_checked, result, typed
+from securebench.verifiers.base import VerificationResult
+
+
+def judge_multiple_choice(public: MultipleChoiceInput, private: MultipleChoiceEval, text: str) -> TextVerdict:
+    """The verdict on a response.
+
+    1. The response must have one final slot (`answers.slot`).
+    2. The slot must hold one option letter, or with `multi_select` a comma-separated list of different ones
+       (`answers.options`). An option's text is not an answer.
+    3. It passes if the option is one of the right ones; with `multi_select` only if the options are exactly the
+       right ones.
+
+    The row must have passed its family's check.
+    """
+    slot = final_slot(text)
+    if isinstance(slot, TextVerdict):
+        return slot
+    right = right_options(public.choices, private.answer)
+    if public.multi_select:
+        named = read_options(slot.text, len(public.choices))
+        if isinstance(named, TextVerdict):
+            return named
+        return passed(slot.rule, letters(named)) if named == right else wrong(slot.rule, letters(named))
+    option = read_option(slot.text, len(public.choices))
+    if isinstance(option, TextVerdict):
+        return option
+    answer = letters(frozenset({option}))
+    return passed(slot.rule, answer) if option in right else wrong(slot.rule, answer)
+
+
+class MultipleChoiceVerifier:
+    async def verify(self, task_id: str, evaluator: ResourceView, candidate: CandidateArtifact) -> VerificationResult:
+        public = typed(MultipleChoiceInput, evaluator, task_id)
+        private = typed(MultipleChoiceEval, evaluator, task_id)
+        require_checked(FAMILY, public, private, task_id)
+        return result(task_id, judge_multiple_choice(public, private, candidate.text or ""))

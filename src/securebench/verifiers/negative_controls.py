@@ -1,0 +1,69 @@
+"""Responses that know nothing but the public side of a task. A pack that rewards one rewards not solving it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from securebench.answers.options import LETTERS
+
+CONSTANTS = ("A", "0", "1", "42", "yes", "no")
+MASTER_KEYS = ("Thought process:", "Solution", "Let's solve this problem step by step.", ":", ".")
+SHAPES = ("{}", "[]", "null", '{"answer": ""}', "Answer:", "**Answer:**", "Answer: {}")
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One response and whether it must fail. A constant may be right by luck: its rate over a pack is what tells."""
+
+    name: str
+    response: str
+    must_fail: bool
+
+
+def negative_controls(family_name: str, public: Mapping[str, Any]) -> Iterable[Control]:
+    """The controls for one task, made from its `input` fields only."""
+    yield Control("empty", "", True)
+    yield Control("whitespace", " \t\r\n \n", True)
+    yield from _must_fail("shape", SHAPES)
+    yield from _must_fail("master_key", MASTER_KEYS)
+    yield from _echoes(public)
+    yield from _dumps(family_name, public)
+    for constant in CONSTANTS:
+        yield Control(f"constant:{constant}", constant, False)
+
+
+def _must_fail(name: str, responses: Iterable[str]) -> Iterator[Control]:
+    for number, response in enumerate(responses, 1):
+        yield Control(f"{name}:{number}", response, True)
+
+
+def _echoes(public: Mapping[str, Any]) -> Iterator[Control]:
+    texts = [public[name] for name in ("question", "prompt", "context") if isinstance(public.get(name), str)]
+    for name in ("question", "prompt", "context"):
+        if isinstance(public.get(name), str):
+            yield Control(f"echo:{name}", public[name], True)
+    if texts:
+        everything = " ".join("\n".join(texts).split())
+        yield Control("echo:one_line", everything, True)
+        yield Control("echo:in_slot", f"Answer: {everything}", True)
+
+
+def _dumps(family_name: str, public: Mapping[str, Any]) -> Iterator[Control]:
+    if family_name == "multiple_choice":
+        yield from _choice_dumps(list(public["choices"]), bool(public.get("multi_select", False)))
+        return
+    yield Control("dump_all:numbers", ", ".join(map(str, range(-10, 1001))), True)
+    yield Control("dump_all:words", "yes no true false none all A B C D 0 1 2 3 4 5 6 7 8 9 10 100", True)
+    yield Control("dump_all:answer_lines", "\n".join(f"Answer: {word}" for word in (*CONSTANTS, "true", "false")), True)
+
+
+def _choice_dumps(choices: list[str], several: bool) -> Iterator[Control]:
+    letters = LETTERS[: len(choices)]
+    # Where several may be right, all of them may be: naming every letter is then a guess, not a trick.
+    yield Control("dump_all:letters", ", ".join(letters), not several)
+    yield Control("dump_all:letters_joined", letters, True)
+    yield Control("dump_all:letters_spaced", " ".join(letters), True)
+    yield Control("dump_all:texts", ", ".join(choices), True)
+    yield Control("dump_all:lines", "\n".join(f"Answer: {letter}" for letter in letters), True)

@@ -1,0 +1,37 @@
+"""`short_answer`: the typed value in the final slot against the accepted values."""
+
+from __future__ import annotations
+
+from securebench.answers.slot import final_slot
+from securebench.answers.verdict import TextVerdict, malformed, passed, wrong
+from securebench.candidates.artifact import CandidateArtifact
+from securebench.families.short_answer import ShortAnswerEval, ShortAnswerInput, row_key
+from securebench.resources import ResourceView
+from securebench.verifiers._text_answers import result, typed
+from securebench.verifiers.base import VerificationResult
+
+
+def judge_short_answer(public: ShortAnswerInput, private: ShortAnswerEval, text: str) -> TextVerdict:
+    """The verdict on a response.
+
+    1. The response must have one final slot (`answers.slot`).
+    2. The whole slot must read as the row's format: number, text, set or date (`answers.numbers`, `.text`,
+       `.sets`, `.dates`); where none is declared, the accepted answers tell (`answers.short.kind_of`).
+    3. It passes if the value equals an accepted one; a number also if it lies within the tolerance, a set only if
+       it is the whole set. Arithmetic is exact and every number finite.
+    """
+    slot = final_slot(text)
+    if isinstance(slot, TextVerdict):
+        return slot
+    key = row_key(public, private)
+    value = key.read(slot.text)
+    if value is None:
+        return malformed(f"not_a_{key.kind}")
+    return passed(slot.rule, slot.text) if key.accepts(value) else wrong(slot.rule, slot.text)
+
+
+class ShortAnswerVerifier:
+    async def verify(self, task_id: str, evaluator: ResourceView, candidate: CandidateArtifact) -> VerificationResult:
+        public = typed(ShortAnswerInput, evaluator, task_id)
+        private = typed(ShortAnswerEval, evaluator, task_id)
+        return result(task_id, judge_short_answer(public, private, candidate.text or ""))
