@@ -1,1 +1,51 @@
+"""SecureBench runs AI models and agents against benchmark packs and produces scores that can be believed.
 
+Importing this package does nothing; the names below are loaded when they are first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from securebench.benchmark_compiler import compile_benchmark_pack
+    from securebench.benchmark_pack import load_benchmark_pack
+    from securebench.errors import SecureBenchError
+    from securebench.records.summary import TesterRunSummary
+    from securebench.tester_config import load_env_file, load_tester_config
+    from securebench.tester_run import run_tester_config
+    from securebench.verifiers.base import VerificationResult, Verifier
+    from securebench.verifiers.registry import verifier_for_task_type
+
+__all__ = [
+    "SecureBenchError",
+    "TesterRunSummary",
+    "VerificationResult",
+    "Verifier",
+    "compile_benchmark_pack",
+    "load_benchmark_pack",
+    "load_env_file",
+    "load_tester_config",
+    "run_tester_config",
+    "verifier_for_task_type",
+]
+
+_HOME = {
+    "SecureBenchError": "errors",
+    "TesterRunSummary": "records.summary",
+    "VerificationResult": "verifiers.base",
+    "Verifier": "verifiers.base",
+    "compile_benchmark_pack": "benchmark_compiler",
+    "load_benchmark_pack": "benchmark_pack",
+    "load_env_file": "tester_config",
+    "load_tester_config": "tester_config",
+    "run_tester_config": "tester_run",
+    "verifier_for_task_type": "verifiers.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'securebench' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"securebench.{_HOME[name]}"), name)

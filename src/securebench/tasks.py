@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from securebench.answers.instructions import answer_instructions
 from securebench.resources import Component, ResourceBundle, ResourceView, Visibility
 
 DEFAULT_WORKDIR = "/workspace"
@@ -67,11 +68,12 @@ class SecureBenchTask:
     def _payload(self, component: Component) -> dict[str, Any]:
         view = self.view_for(component)
         environment = self.environment
+        public = {r.name: r.value for r in view if r.visibility is Visibility.PUBLIC and not r.is_asset}
         payload: dict[str, Any] = {
             "task_id": self.id,
             "benchmark_id": self.benchmark_id,
             "task_type": self.task_type,
-            "input": {r.name: r.value for r in view if r.visibility is Visibility.PUBLIC and not r.is_asset},
+            "input": public,
             "assets": [
                 {"path": str(file.mount), "read_only": file.read_only}
                 for resource in view
@@ -84,7 +86,10 @@ class SecureBenchTask:
                 "timeout_seconds": environment.timeout_seconds,
                 "allowed_domains": list(environment.allowed_domains),
             },
-            "candidate": {"kind": self.candidate_kind},
+            "candidate": {
+                "kind": self.candidate_kind,
+                "instructions": answer_instructions(self.task_type, public),
+            },
             "metadata": copy.deepcopy(dict(self._metadata)),
         }
         for lane in (Visibility.EVALUATION_INPUTS, Visibility.HIDDEN):

@@ -5,65 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from securebench import _json
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
-from securebench.benchmark_pack import BenchmarkPack, load_benchmark_pack
+from securebench.benchmark_pack import load_benchmark_pack
 from securebench.engine.attempt import AttemptContext, run_attempt
-from securebench.errors import ConfigError, IntegrityError, StoreError
+from securebench.errors import ConfigError, IntegrityError
 from securebench.harnesses.factory import build_harness_producer, needs_sandbox
 from securebench.progress import Event, Progress, ProgressEvent, silent
 from securebench.records.record import Identity
 from securebench.records.store import RecordStore
+from securebench.records.summary import RunPlan, Tally, TesterRunSummary, write_summary
 from securebench.sandboxes.base import ISOLATED
 from securebench.sandboxes.select import select_sandbox
 from securebench.tester_config import TesterConfig
 from securebench.verifiers.base import Status
-
-SUMMARY_FILE = "summary.json"
-
-
-@dataclass(frozen=True, slots=True)
-class TesterRunSummary:
-    """What a run came to. `error` attempts are infrastructure faults: counted, shown, not scored."""
-
-    run_id: str
-    output_dir: str
-    output_path: str
-    benchmark_id: str
-    harness: str
-    planned: int
-    total: int
-    verified: int
-    passed: int
-    failed: int
-    pending: int
-    errors: int
-    score_sum: float
-    verification_status: str
-    interrupted: bool = False
-    limit: int | None = None
-    failure_reasons: dict[str, int] = field(default_factory=dict)
-    assurance: dict[str, int] = field(default_factory=dict)
-    by_task_type: dict[str, dict[str, float]] = field(default_factory=dict)
-    wall_seconds: float = 0.0
-
-    @property
-    def score(self) -> float | None:
-        """The mean over everything that was judged; None when nothing was."""
-        return self.score_sum / self.verified if self.verified else None
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"score": self.score}
 
 
 def with_tester_overrides(config: TesterConfig, *, output_dir: Path | str | None = None) -> TesterConfig:
@@ -83,7 +46,11 @@ def run_tester_config(
 
     Raises ConfigError, SandboxUnavailable or StoreError before anything runs; afterwards one bad task never ends
     the run. An interrupt stops the agents, keeps what is written and returns a summary that says so."""
-    return anyio.run(partial(_run, config, limit, progress or silent, resume, workers))
+    try:
+        return anyio.run(partial(_run, config, limit, progress or silent, resume, workers))
+    except BaseExceptionGroup as group:
+        # Workers run in a task group; what one of them raised is what the caller wants to know.
+        raise _first(group) from None
 
 
 async def _run(
@@ -99,10 +66,10 @@ async def _run(
     identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type)
     started = anyio.current_time()
     with RecordStore(config.output_dir) as store:
-        tally = _Tally(config, pack, len(tasks) * config.run.attempts, limit)
+        tally = Tally(_plan(config, tasks, limit))
         done = _finished_before(store, identity, resume, tally)
         todo = _missing(tasks, config.run.attempts, done)
-        data = {"run_id": config.run_id, "benchmark_id": pack.manifest.id, "planned": tally.planned}
+        data = {"run_id": config.run_id, "benchmark_id": pack.manifest.id, "planned": tally.plan.attempts}
         progress(
             ProgressEvent(Event.RUN_START, data=data | {"done_before": len(done), "output_dir": str(store.directory)})
         )
@@ -111,7 +78,7 @@ async def _run(
         context = AttemptContext(identity, producer, progress)
         await _run_attempts(context, store, tally, tasks, todo, workers or _default_workers(config))
         summary = tally.summary(anyio.current_time() - started)
-        _write_summary(config.output_dir, summary)
+        write_summary(config.output_dir, summary)
     progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))
     return summary
 
@@ -119,7 +86,7 @@ async def _run(
 async def _run_attempts(
     context: AttemptContext,
     store: RecordStore,
-    tally: _Tally,
+    tally: Tally,
     tasks: CompiledTasks,
     todo: Iterator[tuple[int, int]],
     workers: int,
@@ -158,6 +125,11 @@ async def _interruptible() -> AsyncIterator[anyio.CancelScope]:
             group.cancel_scope.cancel()
 
 
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
 def _missing(tasks: CompiledTasks, attempts: int, done: set[tuple[str, int]]) -> Iterator[tuple[int, int]]:
     """Task number and attempt of everything that has no record yet, first attempts of all tasks first."""
     ids = tasks.pack.ids
@@ -167,7 +139,7 @@ def _missing(tasks: CompiledTasks, attempts: int, done: set[tuple[str, int]]) ->
                 yield number, attempt
 
 
-def _finished_before(store: RecordStore, identity: Identity, resume: bool, tally: _Tally) -> set[tuple[str, int]]:
+def _finished_before(store: RecordStore, identity: Identity, resume: bool, tally: Tally) -> set[tuple[str, int]]:
     """The attempts an earlier start completed. Raises where they cannot be trusted or were not asked for."""
     done: set[tuple[str, int]] = set()
     for record in store.records():
@@ -201,72 +173,16 @@ def _check_same_run(record: dict[str, Any], identity: Identity, store: RecordSto
             )
 
 
+def _plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunPlan:
+    return RunPlan(
+        run_id=config.run_id,
+        output_dir=config.output_dir,
+        benchmark_id=tasks.pack.manifest.id,
+        harness=config.harness.type,
+        attempts=len(tasks) * config.run.attempts,
+        limit=limit,
+    )
+
+
 def _default_workers(config: TesterConfig) -> int:
     return config.run.max_workers or len(os.sched_getaffinity(0))
-
-
-class _Tally:
-    """Counts records as they are written, so that a summary costs no memory per record."""
-
-    def __init__(self, config: TesterConfig, pack: BenchmarkPack, planned: int, limit: int | None) -> None:
-        self.config, self.pack, self.planned, self.limit = config, pack, planned, limit
-        self.statuses: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
-        self.assurance: Counter[str] = Counter()
-        self.families: dict[str, Counter[str]] = {}
-        self.score_sum = 0.0
-        self.interrupted = False
-
-    def add(self, record: dict[str, Any]) -> None:
-        status = record["verification_status"]
-        self.statuses[status] += 1
-        if record["failure_reason"]:
-            self.reasons[record["failure_reason"]] += 1
-        if record["assurance"]:
-            self.assurance[record["assurance"]] += 1
-        self.families.setdefault(record["task_type"], Counter())[status] += 1
-        self.score_sum += record["score"] or 0.0
-
-    def summary(self, wall_seconds: float) -> TesterRunSummary:
-        counts = self.statuses
-        verified, total = counts[Status.PASSED] + counts[Status.FAILED], counts.total()
-        return TesterRunSummary(
-            run_id=self.config.run_id,
-            output_dir=str(self.config.output_dir),
-            output_path=str(self.config.output_dir / "candidates.jsonl"),
-            benchmark_id=self.pack.manifest.id,
-            harness=self.config.harness.type,
-            planned=self.planned,
-            total=total,
-            verified=verified,
-            passed=counts[Status.PASSED],
-            failed=counts[Status.FAILED],
-            pending=counts[Status.PENDING],
-            errors=counts[Status.ERROR],
-            score_sum=self.score_sum,
-            verification_status=verification_status(total, verified),
-            interrupted=self.interrupted,
-            limit=self.limit,
-            failure_reasons=dict(self.reasons.most_common()),
-            assurance=dict(self.assurance),
-            by_task_type={name: dict(counter) for name, counter in sorted(self.families.items())},
-            wall_seconds=round(wall_seconds, 3),
-        )
-
-
-def verification_status(total: int, verified: int) -> str:
-    """The seed's rule: nothing to do or all judged is `complete`, none judged is `pending`, else `partial`."""
-    if total == verified:
-        return "complete"
-    return "partial" if verified else "pending"
-
-
-def _write_summary(directory: Path, summary: TesterRunSummary) -> None:
-    """Replace `summary.json` in one step, so that a reader never sees half of it."""
-    path = directory / SUMMARY_FILE
-    temporary = path.with_name(f".{SUMMARY_FILE}.new")
-    try:
-        temporary.write_text(_json.dumps(summary.as_json()) + "\n", encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror}") from error

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
-MAX_ANSWER = 64 * 1024
-"""Characters in a response or in an answer of a pack; anything longer is not read at all."""
+MAX_RESPONSE = 64 * 1024
+"""Characters in a response; a longer one is not read at all."""
+
+MAX_ANSWER = 8 * 1024
+"""Characters in the answer that stands in a response's final slot."""
 
 MAX_COMBINING = 30
 """Combining marks in a row (Unicode's stream-safe limit). Normalising longer runs takes quadratic time."""

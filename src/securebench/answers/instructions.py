@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from securebench.answers.characters import MAX_ANSWER
+from securebench.answers.characters import MAX_ANSWER, MAX_RESPONSE
 from securebench.answers.options import LETTERS
 
 FINAL_SLOT = (
@@ -14,13 +14,14 @@ FINAL_SLOT = (
     "answer, or with more than one, is wrong."
 )
 
-_LIMITS = f"Write plain text without invisible characters, at most {MAX_ANSWER} characters in all."
+_LIMITS = f"Write plain text without invisible characters, at most {MAX_RESPONSE} characters in all."
+_SHORT_LIMITS = f"{_LIMITS[:-1]} and {MAX_ANSWER} in the answer."
 
 _NUMBER = (
     "a number in ASCII digits with a decimal point, such as -1234.5, 1,234.5, 1.2e-3, 3/4, 1 3/4 or 50% (which is 0.5)"
 )
 _DATE = "a date such as 2024-03-05 or 5 March 2024, or only a month (2024-03) or a year (2024) if that is asked for"
-_TEXT = "the text itself, without quotation marks or explanation; letter case and spacing do not count"
+_TEXT = "the text itself, without quotation marks or explanation; letter case counts only next to digits"
 _ANY = (
     "a number in plain ASCII digits such as -1234.5, without thousands separators; a date as YYYY-MM-DD; "
     "anything else as the text itself, without quotation marks or explanation"
@@ -36,7 +37,7 @@ def answer_instructions(family: str, public: Mapping[str, Any]) -> str:
     if family == "multiple_choice":
         return f"{FINAL_SLOT} {_choice(len(public['choices']), bool(public.get('multi_select', False)))} {_LIMITS}"
     if family == "short_answer":
-        return f"{FINAL_SLOT} The answer is {_short(public.get('answer_format'))}. {_LIMITS}"
+        return f"{FINAL_SLOT} The answer is {_short(public.get('answer_format'))}. {_SHORT_LIMITS}"
     if family == "free_response":
         return f"Your whole response is judged. Answer directly; everything you add can count against you. {_LIMITS}"
     return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from securebench.answers.characters import BLANK, MAX_ANSWER, is_readable
+from securebench.answers.characters import BLANK, MAX_ANSWER, MAX_RESPONSE, is_readable
 from securebench.answers.verdict import TextVerdict, ambiguous, malformed, no_answer
 
 WHOLE_RESPONSE = "whole_response"
@@ -35,7 +35,7 @@ class Slot:
 def final_slot(response: str) -> Slot | TextVerdict:
     """The one final answer of a response, or why there is none.
 
-    1. A response longer than MAX_ANSWER characters is malformed; it is not looked at.
+    1. A response longer than MAX_RESPONSE characters, or an answer longer than MAX_ANSWER, is malformed.
     2. Spaces, tabs and line breaks around the response and around its last line are trimmed; nothing left is
        no answer.
     3. More than one line that starts with `Answer:` is ambiguous, even where they agree.
@@ -45,7 +45,7 @@ def final_slot(response: str) -> Slot | TextVerdict:
     6. One pair of `**` around the line, around the label or around the answer is ignored.
     7. A control, format or otherwise invisible character in the answer makes it malformed.
     """
-    if len(response) > MAX_ANSWER:
+    if len(response) > MAX_RESPONSE:
         return malformed("too_long")
     response = response.strip(BLANK)
     if not response:
@@ -66,6 +66,8 @@ def final_slot(response: str) -> Slot | TextVerdict:
 def _slot(text: str, rule: str) -> Slot | TextVerdict:
     if not text:
         return no_answer("empty_answer_line")
+    if len(text) > MAX_ANSWER:
+        return malformed("too_long")
     return Slot(text, rule) if is_readable(text) else malformed("unreadable_character")
 
 

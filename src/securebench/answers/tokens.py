@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
-from securebench.answers.characters import BLANK, MAX_ANSWER, is_readable
+from securebench.answers.characters import BLANK, MAX_RESPONSE, is_readable
 from securebench.answers.text import words
 
 _SENTENCE_MARKS = ".,;:?\u2026"
@@ -44,7 +44,7 @@ def read_tokens(text: str) -> Tokens | None:
     2. `. , ; : ? …` at the end of a word, double quotes (unless next to a digit, where they are inches) and
        `**bold**` marks do not count. Nothing else is removed: -5, 1.5, 5!, C++, f(x) and not stay what they are.
     """
-    if len(text) > MAX_ANSWER or not is_readable(text, also=BLANK):
+    if len(text) > MAX_RESPONSE or not is_readable(text, also=BLANK):
         return None
     text = _PLAIN_QUOTE.sub(" ", _TYPOGRAPHIC_QUOTES.sub(" ", _BOLD.sub(r"\1", text)))
     return _tokens([word.rstrip(_SENTENCE_MARKS) for word in words(text)])

@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field
 
 from securebench._schema import ClosedModel
 from securebench._yaml import Loc
-from securebench.answers.characters import MAX_ANSWER
+from securebench.answers.characters import MAX_RESPONSE
 from securebench.answers.tokens import read_tokens
 from securebench.families.base import HIDDEN, CandidateKind, EvalModel, Family, InputModel, Text, TextOrFile
 
@@ -71,7 +71,7 @@ def _check(public: FreeResponseInput, private: FreeResponseEval) -> Iterable[tup
             yield place, "contains a rejected answer, so it could never pass"
 
 
-_UNREADABLE = f"expected words, at most {MAX_ANSWER} characters, none of them invisible"
+_UNREADABLE = f"expected words, at most {MAX_RESPONSE} characters, none of them invisible"
 
 
 FAMILY = Family(

@@ -59,17 +59,17 @@ class ShortAnswerEval(EvalModel):
     ] = None
 
 
-def declared_format(public: ShortAnswerInput) -> AnswerFormat | None:
-    """The public `answer_format` in its long form."""
-    return AnswerFormat(type=public.answer_format) if isinstance(public.answer_format, str) else public.answer_format
+def row_format(public: ShortAnswerInput, private: ShortAnswerEval) -> AnswerFormat:
+    """How an answer to this row is read; derived from the accepted answers where the row declares nothing."""
+    if isinstance(public.answer_format, AnswerFormat):
+        return public.answer_format
+    return AnswerFormat(type=public.answer_format or kind_of(private.accepted_answers))
 
 
 def row_key(public: ShortAnswerInput, private: ShortAnswerEval) -> AnswerKey:
-    """What an answer to this row is compared with; the format is derived where the row declares none."""
-    declared = declared_format(public)
-    kind = declared.type if declared else kind_of(private.accepted_answers)
-    unit = declared.unit if declared else None
-    return answer_key(kind, unit, private.accepted_answers, _margin(private.tolerance))
+    """What an answer to this row is compared with."""
+    form = row_format(public, private)
+    return answer_key(form.type, form.unit, private.accepted_answers, _margin(private.tolerance))
 
 
 def _margin(tolerance: float | Tolerance | None) -> Margin:
@@ -79,18 +79,16 @@ def _margin(tolerance: float | Tolerance | None) -> Margin:
 
 
 def _check(public: ShortAnswerInput, private: ShortAnswerEval) -> Iterable[tuple[Loc, str]]:
-    declared = declared_format(public)
-    kind = declared.type if declared else kind_of(private.accepted_answers)
-    unit = declared.unit if declared else None
-    if unit is not None:
-        problem = unit_problem(unit) if kind == "number" else "only an answer of type number has a unit"
+    form = row_format(public, private)
+    if form.unit is not None:
+        problem = unit_problem(form.unit) if form.type == "number" else "only an answer of type number has a unit"
         if problem:
             yield ("input", "answer_format", "unit"), problem
             return
-    if private.tolerance is not None and kind != "number":
-        hint = "" if declared else "; none is declared, and the accepted answers are not all JSON numbers"
+    if private.tolerance is not None and form.type != "number":
+        hint = "" if public.answer_format else "; none is declared, and the accepted answers are not all numbers"
         yield ("eval", "tolerance"), f"only an answer of type number has a tolerance{hint}"
-    for index, message in unanswerable(kind, unit, private.accepted_answers):
+    for index, message in unanswerable(form.type, form.unit, private.accepted_answers):
         yield ("eval", "accepted_answers", *(() if index is None else (index,))), message
 
 

@@ -53,7 +53,10 @@ def _tree(root: Path) -> Iterator[bytes]:
 
 
 def _file(path: Path, root: Path) -> Iterator[bytes]:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise SandboxError(f"scratch seed cannot be read as a regular file: {error}") from error
     with open(fd, "rb") as source:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):

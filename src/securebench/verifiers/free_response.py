@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from types import MappingProxyType
 
-from securebench.answers.characters import MAX_ANSWER
+from securebench.answers.characters import MAX_RESPONSE
 from securebench.answers.numbers import exact
 from securebench.answers.tokens import Tokens, read_tokens, token_f1
 from securebench.answers.verdict import TextVerdict, malformed, no_answer, passed, wrong
@@ -19,12 +19,12 @@ from securebench.verifiers.base import Assurance, Status, VerificationResult
 def judge_contains_any(rubric: ContainsAnyRubric, text: str) -> TextVerdict:
     """The verdict on a response.
 
-    1. Longer than MAX_ANSWER or holding an invisible character: malformed. No words: no answer.
+    1. Longer than MAX_RESPONSE or holding an invisible character: malformed. No words: no answer.
     2. Some accepted answer's tokens must stand in the response in a row (`answers.tokens`), and the token F1 of
        the response and that answer must reach `min_token_f1`; at 1.0 the response is nothing but the answer.
     3. No rejected answer's tokens may stand in the response in a row, whatever their case or decoration.
     """
-    if len(text) > MAX_ANSWER:
+    if len(text) > MAX_RESPONSE:
         return malformed("too_long")
     response = read_tokens(text)
     if response is None:

@@ -1,0 +1,80 @@
+"""The command line: one file per command; the only place that prints or exits.
+
+Results go to standard output, progress and errors to standard error. Exit codes: 0 done, 1 the check the command
+makes did not hold, 2 usage or configuration, 3 infrastructure, 130 interrupted."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "demo": "Watch an honest agent score and a cheating one not, in a few seconds.",
+    "init": "Write a small working pack and tester YAML to start from.",
+    "run": "Run a benchmark pack with a harness and record every attempt.",
+    "schema": "Print the JSON Schema of a manifest, a row or a tester YAML.",
+    "validate": "Check a pack, and that answers without work do not score on it.",
+}
+
+
+class _Lazy(click.Group):
+    """Imports a command's file when that command is used, so that `--help` stays instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 — click's signature
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"securebench.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        click.echo(f"securebench {version('securebench')}")
+        ctx.exit()
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def app() -> None:
+    """Run AI models and agents against benchmark packs, with scores that can be believed."""
+
+
+def main() -> None:
+    """The console script: runs a command and turns what it raises into a message and an exit code."""
+    from securebench.errors import ConfigError, InfrastructureError, SecureBenchError
+
+    try:
+        code = app.main(standalone_mode=False, prog_name="securebench")
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except SecureBenchError as error:
+        from securebench.cli._text import visible
+
+        click.echo(_with_count(visible(str(error)), error), err=True)
+        sys.exit(2 if isinstance(error, ConfigError) else 3 if isinstance(error, InfrastructureError) else 1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _with_count(message: str, error: Exception) -> str:
+    problems = getattr(error, "problems", ())
+    if problems:
+        return f"{message}\n{len(problems)} problem{'s' if len(problems) > 1 else ''} found; nothing was run."
+    return f"error: {message}"

@@ -1,0 +1,73 @@
+"""`securebench run`: run a pack and show what came of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "--config", "config_path", required=True, type=click.Path(path_type=Path), help="The tester YAML of the run."
+)
+@click.option("--limit", type=click.IntRange(min=0), help="Run only the first N tasks; the summary says so.")
+@click.option("--resume", is_flag=True, help="Continue a run: keep its records, run what is missing.")
+@click.option("--output-dir", type=click.Path(path_type=Path), help="Write there instead of run.output_dir.")
+@click.option("--env-file", type=click.Path(path_type=Path), help="Read variables for harness.env from a file.")
+@click.option("--workers", type=click.IntRange(min=1), help="Attempts side by side; default: the number of cores.")
+@click.option("--publishable", is_flag=True, help="Refuse whatever a published result must not rest on.")
+@click.option("--show-agent-output", is_flag=True, help="Mirror what the agent prints.")
+@click.option("--quiet", is_flag=True, help="No progress, only the result.")
+@click.option(
+    "--progress", type=click.Choice(["auto", "plain", "json"]), default="auto", help="How to show progress on stderr."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(
+    config_path: Path,
+    limit: int | None,
+    resume: bool,
+    output_dir: Path | None,
+    env_file: Path | None,
+    workers: int | None,
+    publishable: bool,
+    show_agent_output: bool,
+    quiet: bool,
+    progress: str,
+    as_json: bool,
+) -> int:
+    """Run a benchmark pack with a harness and record every attempt.
+
+    Records go to candidates.jsonl in the output directory, one line per attempt, with a summary.json beside it."""
+    from securebench.cli._display import open_display
+    from securebench.cli._summary import print_summary
+    from securebench.tester_config import load_env_file, load_tester_config
+    from securebench.tester_run import run_tester_config, with_tester_overrides
+
+    env = dict(os.environ) | (load_env_file(env_file) if env_file else {})
+    config = with_tester_overrides(load_tester_config(config_path, env=env), output_dir=output_dir)
+    if publishable:
+        _check_publishable(config.manifest, config.tasks, limit)
+    with open_display("quiet" if quiet else progress, show_agent_output) as show:
+        summary = run_tester_config(config, limit=limit, progress=show, resume=resume, workers=workers)
+    print_summary(summary, as_json)
+    return 130 if summary.interrupted else 0
+
+
+def _check_publishable(manifest: Path, tasks: Path, limit: int | None) -> None:
+    from securebench.benchmark_compiler import compile_benchmark_pack
+    from securebench.benchmark_pack import load_benchmark_pack
+    from securebench.errors import ConfigError, Problem
+
+    if limit is not None:
+        raise ConfigError("--publishable runs the whole pack; drop --limit")
+    pack = load_benchmark_pack(manifest, tasks)
+    unpinned = [
+        Problem(str(tasks), row.line, "environment.image", "is not pinned; write name@sha256:… to publish")
+        for row, task in zip(pack, compile_benchmark_pack(pack), strict=True)
+        if task.environment.image and not re.search(r"@sha256:[0-9a-f]{64}$", task.environment.image)
+    ]
+    if unpinned:
+        raise ConfigError(unpinned)

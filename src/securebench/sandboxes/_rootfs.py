@@ -1,0 +1,121 @@
+"""What the root directory of a sandbox is made of, looked up on this host.
+
+`HostRoot` is the host's programs and libraries and an `/etc` written here. `DirectoryRoot` is one read-only mount
+where the directory has every mount point the spec needs; where one is missing, the directories on the way to it are
+rebuilt from mounts of their entries, because nothing can be created in a read-only directory.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from securebench.errors import ConfigError, SandboxUnavailable
+from securebench.sandboxes._bwrap_args import Content, Directory, Layout, Link, Piece, ReadOnly
+from securebench.sandboxes.base import DirectoryRoot, HostRoot, SandboxSpec
+
+_PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC = ("ld.so.cache", "alternatives", "ssl/certs", "ssl/openssl.cnf", "pki/ca-trust/extracted", "pki/tls/certs")
+_ETC_GLOBS = ("java-*-openjdk",)  # Debian's JVM reads its configuration through links into /etc
+_BUILT_IN = ("/proc", "/dev", "/tmp")  # noqa: S108  (inside the sandbox)
+
+
+def layout_for(spec: SandboxSpec) -> Layout:
+    """The pieces of the root. Raises SandboxUnavailable for a root bubblewrap cannot make, ConfigError for a bad one."""
+    if isinstance(spec.root, HostRoot):
+        return Layout((*_host(), *_accounts(spec.user)))
+    if isinstance(spec.root, DirectoryRoot):
+        return _directory(spec.root.path, [mount.target for mount in spec.mounts])
+    raise SandboxUnavailable(
+        f"the bubblewrap backend cannot run image {spec.root.reference!r} yet",
+        "Use the docker backend, or unpack the image and name the directory.",
+    )
+
+
+@cache
+def _host() -> tuple[Piece, ...]:
+    pieces: list[Piece] = [ReadOnly(Path("/usr"), "/usr")]
+    for name in _PROGRAMS:
+        path = Path("/") / name
+        if path.is_symlink():
+            pieces.append(Link(os.readlink(path), str(path)))
+        elif path.is_dir():
+            pieces.append(ReadOnly(path, str(path)))
+    pieces += [Directory("/run"), Directory("/var"), Link("/tmp", "/var/tmp"), Directory("/etc")]  # noqa: S108
+    etc = Path("/etc")
+    found = [etc / name for name in _ETC] + [path for glob in _ETC_GLOBS for path in sorted(etc.glob(glob))]
+    pieces += [ReadOnly(path, str(path)) for path in found if path.exists()]
+    return (*pieces, *_local_time())
+
+
+def _local_time() -> tuple[Piece, ...]:
+    path = Path("/etc/localtime")
+    if not path.exists():
+        return ()
+    real = path.resolve()
+    if real.is_relative_to("/usr"):
+        return (Link(str(real), str(path)),)
+    return (Content(real.read_bytes(), str(path)),)
+
+
+@cache
+def _accounts(user: int) -> tuple[Piece, ...]:
+    """The parts of /etc that name users and hosts: fixed, so that nothing of the host shows."""
+    names = {0: "root", 65534: "nobody"}
+    names.setdefault(user, "sandbox")
+    passwd = "".join(f"{name}:x:{uid}:{uid}:{name}:/tmp:/bin/sh\n" for uid, name in names.items())
+    group = "".join(f"{name}:x:{uid}:\n" for uid, name in names.items())
+    files = {
+        "passwd": passwd,
+        "group": group,
+        "hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n",
+        "hostname": "sandbox\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+    }
+    return tuple(Content(text.encode(), f"/etc/{name}") for name, text in files.items())
+
+
+def _directory(root: Path, targets: list[str]) -> Layout:
+    if not root.is_dir() or root.is_symlink():
+        raise ConfigError(f"sandbox root {root} is not a directory")
+    wanted = [PurePosixPath(path) for path in (*_BUILT_IN, *targets)]
+    rebuilt = {parent for path in wanted for parent in _to_rebuild(root, path)}
+    if not rebuilt:
+        return Layout((ReadOnly(root, "/"),), sealed=True)
+    replaced = {str(path) for path in wanted}
+    pieces: list[Piece] = []
+    for parent in sorted(rebuilt):
+        pieces += _rebuild(root, parent, rebuilt, replaced)
+    return Layout(tuple(pieces))
+
+
+def _to_rebuild(root: Path, target: PurePosixPath) -> list[PurePosixPath]:
+    """The directories above `target` that must be rebuilt, because its mount point is missing or is a link."""
+    for parent in reversed(target.parents):
+        inside = root / parent.relative_to("/")
+        if inside.is_symlink():
+            raise ConfigError(f"sandbox mount {target}: {parent} is a link in {root}; mount at its real place")
+        if inside.exists() and not inside.is_dir():
+            raise ConfigError(f"sandbox mount {target}: {parent} is not a directory in {root}")
+    point = root / target.relative_to("/")
+    if point.is_dir() and not point.is_symlink():
+        return []
+    return list(target.parents)
+
+
+def _rebuild(root: Path, parent: PurePosixPath, rebuilt: set[PurePosixPath], replaced: set[str]) -> list[Piece]:
+    inside = root / parent.relative_to("/")
+    exists = inside.is_dir()
+    mode = stat.S_IMODE(inside.stat().st_mode) & 0o755 if exists else 0o755
+    pieces: list[Piece] = [] if parent == PurePosixPath("/") else [Directory(str(parent), mode)]
+    for entry in sorted(inside.iterdir()) if exists else []:
+        path = parent / entry.name
+        if path in rebuilt or str(path) in replaced:
+            continue
+        if entry.is_symlink():
+            pieces.append(Link(os.readlink(entry), str(path)))
+        elif entry.is_dir() or entry.is_file():
+            pieces.append(ReadOnly(entry, str(path)))
+    return pieces
