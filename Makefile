@@ -27,7 +27,7 @@ layers:
 	@scripts/setup dev
 	@.venv/bin/lint-imports
 
-# Locks carry versions and hashes only; see docs/adr/0002-lock-files.md.
+# Locks carry versions and hashes only; see docs/adr/0001-lock-files.md.
 lock:
 	@scripts/setup dev
 	@.venv/bin/python -m pip install --quiet uv

@@ -9,10 +9,11 @@ from typing import Any, overload
 
 from securebench._schema import FileRef
 from securebench.benchmark_pack import BenchmarkPack, BenchmarkRow, file_refs
+from securebench.environment import DEFAULT_WORKDIR, TaskEnvironment
 from securebench.families.registry import FAMILIES
 from securebench.pack_schema import Environment, Manifest
 from securebench.resources import PackFile, Resource, ResourceBundle, Visibility
-from securebench.tasks import DEFAULT_WORKDIR, SecureBenchTask, TaskEnvironment
+from securebench.tasks import SecureBenchTask
 
 EVAL_VISIBILITY: Mapping[str, Mapping[str, Visibility]] = MappingProxyType(
     {name: family.lanes for name, family in FAMILIES.items()}

@@ -87,8 +87,8 @@ def unanswerable(kind: Kind, unit: str | None, accepted: tuple[Accepted, ...]) -
     for index, (answer, value) in enumerate(zip(accepted, values, strict=True)):
         if value is None:
             yield index, f"expected {_EXPECTED[kind]}"
-        elif _through_slot(written(answer), element) != value:
-            yield index, "reads as something else when it is given as `Answer: …`; no answer could match it"
+        elif any(_through_slot(form + written(answer), element) != value for form in ("", "Answer: ")):
+            yield index, "reads as something else in a response (`**` around it and a leading `Answer:` are taken off)"
         elif kind == "set" and not _can_be_listed(written(answer), len(accepted)):
             yield index, "an element must not contain a semicolon, nor, as the only element, a comma"
     readable = [value for value in values if value is not None]
@@ -98,8 +98,8 @@ def unanswerable(kind: Kind, unit: str | None, accepted: tuple[Accepted, ...]) -
         yield None, f"expected at most {MAX_ELEMENTS} elements of a set, found {len(accepted)}"
 
 
-def _through_slot(answer: str, read: Reader) -> Hashable | None:
-    slot = final_slot(f"Answer: {answer}")
+def _through_slot(response: str, read: Reader) -> Hashable | None:
+    slot = final_slot(response)
     return read(slot.text) if isinstance(slot, Slot) else None
 
 

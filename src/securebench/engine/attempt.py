@@ -108,7 +108,7 @@ async def _verify(task: SecureBenchTask, production: Production) -> Judged:
         return _failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
     try:
         result = await verifier.verify(task.id, task.view_for(Component.EVALUATOR), production.candidate)
-    except InfrastructureError as error:
+    except (InfrastructureError, ConfigError) as error:
         return Judged(Status.ERROR, message=str(error))
     except CandidateError as error:
         return _failed(error)

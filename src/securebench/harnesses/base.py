@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from securebench.candidates.artifact import CandidateArtifact
+from securebench.environment import TaskEnvironment
 from securebench.errors import CandidateError
 from securebench.families.base import CandidateKind
 from securebench.resources import ResourceView
-from securebench.tasks import TaskEnvironment
 
 
 @dataclass(frozen=True, slots=True)

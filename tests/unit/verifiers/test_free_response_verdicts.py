@@ -20,9 +20,7 @@ Reason = FailureReason | None
 
 
 def rubric(*accepted: str, rejected: tuple[str, ...] = (), f1: float = 1.0) -> ContainsAnyRubric:
-    return ContainsAnyRubric(
-        type="contains_any", accepted_answers=accepted, rejected_answers=rejected, min_token_f1=f1
-    )
+    return ContainsAnyRubric(type="contains_any", accepted_answers=accepted, rejected_answers=rejected, min_token_f1=f1)
 
 
 def judge(response: str, how: ContainsAnyRubric) -> Reason:

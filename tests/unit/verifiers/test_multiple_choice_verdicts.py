@@ -57,7 +57,7 @@ HOSTILE = [
     (" \t\r\n", NO),
     ("Answer:", NO),
     ("**Answer:**", NO),
-    ("**Answer: **", BAD),
+    ("**Answer: **", NO),
     ("Thought process:", BAD),
     ("{}", BAD),
     ('{"answer": "B"}', BAD),
@@ -186,7 +186,9 @@ def test_right_letter_in_the_final_slot_passes(response: str) -> None:
     assert judge(response) is PASS
 
 
-@pytest.mark.parametrize("response, reason", HOSTILE, ids=lambda value: str(value)[:40].encode("unicode_escape").decode())
+@pytest.mark.parametrize(
+    "response, reason", HOSTILE, ids=lambda value: str(value)[:40].encode("unicode_escape").decode()
+)
 def test_everything_else_fails_with_a_reason(response: str, reason: FailureReason) -> None:
     assert judge(response) is reason
 

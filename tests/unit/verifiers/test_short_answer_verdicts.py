@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import naive_graders as naive
@@ -23,9 +24,7 @@ Reason = FailureReason | None
 
 def judge(response: str, accepted: Any, answer_format: Any = None, tolerance: Any = None) -> Reason:
     public = ShortAnswerInput.model_validate_json(_json.dumps({"question": "?", "answer_format": answer_format}))
-    private = ShortAnswerEval.model_validate_json(
-        _json.dumps({"accepted_answers": accepted, "tolerance": tolerance})
-    )
+    private = ShortAnswerEval.model_validate_json(_json.dumps({"accepted_answers": accepted, "tolerance": tolerance}))
     verdict = judge_short_answer(public, private, response)
     assert verdict.passed == (verdict.reason is None)
     return verdict.reason
@@ -493,7 +492,7 @@ def test_date_is_compared_at_the_accepted_precision(accepted: Any, response: str
         (naive.punctuation_stripped, "1 5", "15", "text"),
         (naive.case_folded, "5 MW", "5 mW", "text"),
         (naive.fail_if_far, "nan", "3.14", "number"),
-        (naive.evaluated, "__import__('math').nan or 5", "5", "number"),
+        (naive.evaluated, "__import__('os').getpid() and 5", "5", "number"),
         (naive.evaluated, "type('X', (), {'__eq__': lambda s, o: True})()", "5", "number"),
         (naive.first_number, "5 or 6 or 7", "5", "number"),
         (naive.compatibility_folded, "\uff15", "5", "number"),
@@ -503,8 +502,18 @@ def test_date_is_compared_at_the_accepted_precision(accepted: Any, response: str
 def test_attack_fools_a_naive_grader_and_not_this_one(
     grader: naive.Grader, response: str, right: str, answer_format: str
 ) -> None:
-    assert grader(response, right) or grader is naive.evaluated
+    assert grader(response, right)
     assert judge(response, [right], answer_format) is not PASS
+
+
+def test_payload_that_a_naive_grader_executes_stays_text(tmp_path: Path) -> None:
+    marker = tmp_path / "executed"
+    payload = f"open({str(marker)!r}, 'w').close() or 5"
+    for answer_format in ("number", "text", "set", "date"):
+        judge(payload, ["2024"], answer_format)
+    assert not marker.exists()
+    assert naive.evaluated(payload, "5")
+    assert marker.exists()
 
 
 def test_metadata_shows_the_candidates_answer_and_nothing_of_the_key() -> None:

@@ -1,0 +1,1 @@
+"""Attacks on ourselves and on packs: what must not score, must not."""

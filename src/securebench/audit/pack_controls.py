@@ -1,0 +1,87 @@
+"""Negative controls on a pack: responses that know only the public side of a task must not pass it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from securebench.answers.verdict import TextVerdict
+from securebench.benchmark_pack import BenchmarkPack
+from securebench.families.free_response import ContainsAnyRubric
+from securebench.pack_schema import AnyRow
+from securebench.verifiers.free_response import judge_contains_any
+from securebench.verifiers.multiple_choice import judge_multiple_choice
+from securebench.verifiers.negative_controls import negative_controls
+from securebench.verifiers.short_answer import judge_short_answer
+
+Judge = Callable[[str], TextVerdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A control that passed a task it must fail."""
+
+    task_id: str
+    line: int
+    control: str
+
+
+@dataclass(slots=True)
+class ControlReport:
+    """What the controls came to over a pack. `constants` are guesses: their rate is information, not a fault."""
+
+    rows: int = 0
+    families: Counter[str] = field(default_factory=Counter)
+    controlled: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    constants: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": self.rows,
+            "families": dict(self.families),
+            "controlled_rows": self.controlled,
+            "violations": [{"task_id": v.task_id, "line": v.line, "control": v.control} for v in self.violations],
+            "constant_guess_scores": {
+                name: round(count / self.controlled, 4) for name, count in self.constants.most_common()
+            },
+        }
+
+
+def run_negative_controls(pack: BenchmarkPack) -> ControlReport:
+    """Give every control to every task whose verdict is a pure function of text."""
+    report = ControlReport()
+    for entry in pack:
+        row = entry.row
+        report.rows += 1
+        report.families[row.family] += 1
+        judge = text_judge(row)
+        if judge is None:
+            continue
+        report.controlled += 1
+        for control in negative_controls(row.family, row.input.model_dump(mode="json", exclude_none=True)):
+            if not judge(control.response).passed:
+                continue
+            if control.must_fail:
+                report.violations.append(Violation(row.id, entry.line, control.name))
+            else:
+                report.constants[control.name.partition(":")[2]] += 1
+    return report
+
+
+def text_judge(row: AnyRow) -> Judge | None:
+    """The pure verdict of a row's family on a text, or None where code has to run or a model has to judge."""
+    public, private = row.input, row.eval
+    if row.family == "multiple_choice":
+        return lambda text: judge_multiple_choice(public, private, text)
+    if row.family == "short_answer":
+        return lambda text: judge_short_answer(public, private, text)
+    if row.family == "free_response" and isinstance(private.rubric, ContainsAnyRubric):
+        return lambda text: judge_contains_any(private.rubric, text)
+    return None

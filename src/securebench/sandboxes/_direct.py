@@ -1,0 +1,118 @@
+"""A command in a sandbox of its own: bubblewrap executes it directly and everything ends with it. The fast way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
+
+from securebench.sandboxes import _limits
+from securebench.sandboxes._bwrap_args import (
+    Descriptors,
+    command_args,
+    environment,
+    file_system_args,
+    namespace_args,
+)
+from securebench.sandboxes._cgroups import Counters, group
+from securebench.sandboxes._gate import Launch, hold
+from securebench.sandboxes._host import Host
+from securebench.sandboxes._identity import lease_identity
+from securebench.sandboxes._meter import Meter
+from securebench.sandboxes._outcome import Ending, Observed, decide, from_bubblewrap
+from securebench.sandboxes._rootfs import layout_for
+from securebench.sandboxes._seccomp import build_filter
+from securebench.sandboxes._staging import reachable
+from securebench.sandboxes._supervise import Streams, Supervisor
+from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage
+
+
+async def run_direct(
+    host: Host, spec: SandboxSpec, command: Command, guarantees: frozenset[Guarantee]
+) -> SandboxResult:
+    """Run `command` in a fresh sandbox and destroy it. Raises SandboxError, ConfigError."""
+    limits = spec.limits
+    async with AsyncExitStack() as stack:
+        resources = stack.enter_context(ExitStack())
+        identity = resources.enter_context(lease_identity())
+        spec = reachable(spec, identity, resources)
+        made = resources.enter_context(group(limits, extra_pids=1))
+        rules = build_filter(spec.network, deny_unaccounted=made is None)
+        wanted = _limits.bounds(limits, memory_counted=made is not None)
+        streams = Streams.for_command(command)
+        resources.callback(streams.close)
+
+        # A process of another user takes limits only from a parent, not from us (that needs CAP_SYS_RESOURCE).
+        words = host.words(identity, _limits.as_options(wanted) if identity.uid is not None else [])
+        stdin, stdout, _ = streams.inside
+        launch = Launch(words, _arguments(host, spec, command), command.argv, stdin, stdout)
+        held = await hold(launch, streams.stderr)
+        stack.push_async_callback(held.close)
+        streams.close_inside()
+
+        init = held.init
+        if made is not None:
+            made.add(init.pid)
+        if identity.uid is None:
+            _limits.apply(init.pid, wanted)
+        meter = Meter(limits, made, [init.pid])
+
+        async def ended() -> int:
+            status = await held.monitor.wait()
+            await init.ended()
+            return status
+
+        supervisor = Supervisor(
+            command, limits, streams, ended, init.kill, meter.over if meter.needed else None
+        )
+        held.release(rules.program)
+        await supervisor.watch()
+
+        code = held.exit_code()
+        used = meter.used()
+        cpu = used.cpu_seconds if used.cpu_seconds is not None else held.reap()
+        stdout_kept, stderr_kept = supervisor.outputs()
+        if code is None and supervisor.killed is None and not used.oom_kills:
+            code, stderr_kept = _never_ran(command, stderr_kept)
+            ending = Ending(exit_code=code)
+        else:
+            ending = from_bubblewrap(code) if code is not None else Ending()
+        outcome, shown = decide(
+            Observed(ending, supervisor.killed, used.oom_kills, limits.cpu_seconds, used.cpu_seconds)
+        )
+        return SandboxResult(
+            outcome=outcome,
+            exit_code=shown.exit_code,
+            signal=shown.signal,
+            stdout=stdout_kept,
+            stderr=stderr_kept,
+            usage=usage_of(supervisor.wall_seconds, cpu, used),
+            guarantees=guarantees,
+            fingerprint=host.fingerprint(identity, rules.sha256),
+        )
+
+
+def _arguments(
+    host: Host, spec: SandboxSpec, command: Command
+) -> Callable[[Descriptors, Callable[[bytes], int]], list[str]]:
+    env = environment(spec, command.env)
+    layout = layout_for(spec)
+
+    def arguments(fds: Descriptors, fd_for: Callable[[bytes], int]) -> list[str]:
+        return [
+            *namespace_args(disable_userns=host.disable_userns),
+            *file_system_args(spec, layout, fd_for),
+            *command_args(spec, env, command.cwd or spec.cwd, fds),
+        ]
+
+    return arguments
+
+
+def _never_ran(command: Command, stderr: Output) -> tuple[int, Output]:
+    """Bubblewrap passed the gate but could not execute the command; all that is on stderr is its own words."""
+    text = stderr.data.decode("utf-8", "replace").strip().removeprefix("bwrap: ")
+    message = f"securebench: cannot run {command.argv[0]!r}: {text}\n".encode()
+    return 126 if "Permission denied" in text else 127, Output(message, len(message))
+
+
+def usage_of(wall: float, cpu: float | None, used: Counters) -> Usage:
+    return Usage(wall, cpu, used.peak_memory, used.peak_pids)

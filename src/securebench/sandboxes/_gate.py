@@ -1,0 +1,198 @@
+"""Bubblewrap, held at a gate until the host has done its part.
+
+Bubblewrap reports the first process of the new PID namespace on a status descriptor, then builds the mounts, then
+reads one byte from `--block-fd`, then reads the filter from `--seccomp`. Both are ours:
+
+- the byte is in the pipe before we start. The pipe has room for one packet, so it becomes writable again when
+  bubblewrap has read it: that is how we learn, without polling, that everything is set up;
+- the filter is the real gate. Until we send it nothing runs; if we die, bubblewrap reads an empty filter, which the
+  kernel refuses, and it ends. There is no way through the gate without a filter.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import struct
+import subprocess
+import termios
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import anyio
+
+from securebench._proc import Capture, Handle, Pipe, Process, start
+from securebench.errors import SandboxError
+from securebench.sandboxes._bwrap_args import Descriptors
+
+_SETUP_SECONDS = 20.0
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_CHILD = re.compile(rb'"child-pid": (\d+)')
+_EXIT = re.compile(rb'"exit-code": (\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to start: the words before bubblewrap, its arguments for given descriptors, and the command."""
+
+    bwrap: tuple[str, ...]
+    arguments: Callable[[Descriptors, Callable[[bytes], int]], list[str]]
+    command: tuple[str, ...]
+    stdin: int = subprocess.DEVNULL
+    stdout: int = subprocess.DEVNULL
+
+
+class Held:
+    """A sandbox that is set up and in which nothing runs yet. `close` ends it, whatever became of it."""
+
+    def __init__(self, monitor: Process, status: Pipe, gate: Pipe, stderr: int) -> None:
+        self.monitor = monitor
+        self._status = status
+        self._gate = gate
+        self._stderr = stderr
+        self._report = b""
+        self._init: Handle | None = None
+
+    @property
+    def init(self) -> Handle:
+        """The first process of the sandbox's PID namespace: when it ends, everything inside has ended."""
+        if self._init is None:
+            raise SandboxError("bubblewrap did not say which process it started")
+        return self._init
+
+    async def arrive(self, signal: int) -> None:
+        """Wait until bubblewrap has read the byte. Raises SandboxError with bubblewrap's own words."""
+        with anyio.move_on_after(_SETUP_SECONDS):
+            await anyio.wait_writable(signal)
+            pending = struct.unpack("i", fcntl.ioctl(signal, termios.FIONREAD, b"\0" * 4))[0]
+            if pending:
+                await self.monitor.wait()
+                raise SandboxError(f"bubblewrap could not set up the sandbox: {self._complaint()}")
+            self._read_report()
+            if found := _CHILD.search(self._report):
+                self._init = Handle(int(found[1]))
+                return
+        raise SandboxError(f"bubblewrap did not get ready: {self._complaint()}")
+
+    def release(self, program: bytes) -> None:
+        """Hand over the filter, which opens the gate. Raises SandboxError when nobody waits there any more."""
+        try:
+            os.write(self._gate.write, program)  # always less than a pipe holds
+        except BrokenPipeError as error:
+            raise SandboxError(f"bubblewrap ended at the gate: {self._complaint()}") from error
+        self._gate.close_write()
+
+    def exit_code(self) -> int | None:
+        """After the end: the command's code as bubblewrap tells it, None when the command was never executed."""
+        self._read_report()
+        found = _EXIT.search(self._report)
+        return int(found[1]) if found else None
+
+    def reap(self) -> float | None:
+        """Reap the first process if its end was left to us; the processor time of all that it waited for.
+
+        It is left to us when bubblewrap ended before it and we are its subreaper.
+        """
+        try:
+            if os.waitid(os.P_PIDFD, self.init.fileno(), os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return None
+            usage = os.wait4(self.init.pid, 0)[2]
+        except ChildProcessError:
+            return None
+        return usage.ru_utime + usage.ru_stime
+
+    async def close(self) -> None:
+        """End every process of the sandbox and bubblewrap itself. Idempotent."""
+        with anyio.CancelScope(shield=True):
+            if self._init is not None:
+                self._init.kill()
+                await self._init.ended()
+            await self.monitor.close()
+            if self._init is not None:
+                self.reap()
+                self._init.close()
+                self._init = None
+        self._status.close()
+        self._gate.close()
+
+    def _complaint(self) -> str:
+        capture = Capture(keep=4096, flood=4096)
+        capture.finish(self._stderr)
+        return bytes(capture.data).decode("utf-8", "replace").strip() or "it gave no reason"
+
+    def _read_report(self) -> None:
+        capture = Capture(keep=65536, flood=65536)
+        capture.finish(self._status.read)
+        self._report += bytes(capture.data)
+
+
+async def hold(launch: Launch, stderr: Pipe) -> Held:
+    """Start bubblewrap and wait until it is at the gate. Raises SandboxError with bubblewrap's own words.
+
+    `stderr` becomes bubblewrap's and later the command's; what it says before the gate is bubblewrap's alone.
+    """
+    with ExitStack() as ours:
+        arrived = _packet_pipe()
+        status, gate = Pipe.for_reading(), Pipe.for_writing()
+        ours.callback(arrived.close)
+        ours.callback(status.close_write)
+        ours.callback(gate.close_read)
+        inherited = [status.write, arrived.read, gate.read]
+
+        def inherit(data: bytes) -> int:
+            fd = memory_file(data)
+            ours.callback(os.close, fd)
+            inherited.append(fd)
+            return fd
+
+        arguments = launch.arguments(Descriptors(status.write, arrived.read, gate.read), inherit)
+        # Passed through a descriptor: a command line can be read by every user of the host.
+        words = "\0".join(arguments) + "\0"
+        args = ("--args", str(inherit(words.encode("utf-8", "surrogateescape"))), "--", *launch.command)
+        try:
+            monitor = start(
+                (*launch.bwrap, *args),
+                env={},
+                stdin=launch.stdin,
+                stdout=launch.stdout,
+                stderr=stderr.write,
+                pass_fds=inherited,
+            )
+        except BaseException:
+            status.close()
+            gate.close()
+            raise
+        held = Held(monitor, status, gate, stderr.read)
+        try:
+            for pipe in (arrived, gate):
+                pipe.close_read()
+            status.close_write()
+            stderr.close_write()
+            await held.arrive(arrived.write)
+        except BaseException:
+            await held.close()
+            raise
+    return held
+
+
+def _packet_pipe() -> Pipe:
+    """A pipe that holds exactly one packet, and holds it already."""
+    pipe = Pipe(*os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK | os.O_DIRECT))
+    fcntl.fcntl(pipe.write, fcntl.F_SETPIPE_SZ, _PAGE)
+    # bubblewrap must block on an empty pipe, not fail
+    reader = os.open(f"/proc/self/fd/{pipe.read}", os.O_RDONLY | os.O_CLOEXEC)
+    pipe.close_read()
+    os.write(pipe.write, b"1")
+    return Pipe(reader, pipe.write)
+
+
+def memory_file(data: bytes) -> int:
+    """A descriptor from which `data` can be read, without a name anywhere."""
+    fd = os.memfd_create("securebench", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+

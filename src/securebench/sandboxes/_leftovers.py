@@ -1,0 +1,66 @@
+"""Names for what could outlive a killed engine, so that the next one can find and remove it.
+
+A temporary directory or control group of ours is called `securebench-<pid>-<start time>-<suffix>`: the first two
+name the process it belongs to without ever mistaking a later process with the same number for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+_PREFIX = "securebench"
+
+
+def owned_name(suffix: str) -> str:
+    """A name that says which live process it belongs to."""
+    pid = os.getpid()
+    return f"{_PREFIX}-{pid}-{_start_time(pid)}-{suffix}"
+
+
+def is_stale(name: str) -> bool:
+    """Whether `name` is one of ours and its process no longer lives."""
+    parts = name.split("-", 3)
+    if len(parts) < 3 or parts[0] != _PREFIX or not (parts[1].isdigit() and parts[2].isdigit()):
+        return False
+    try:
+        return start_time(int(parts[1])) != int(parts[2])
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def start_time(pid: int) -> int:
+    """When a process started, in clock ticks since boot. Raises FileNotFoundError when it is gone."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    return int(text.rpartition(")")[2].split()[19])
+
+
+@cache
+def _start_time(pid: int) -> int:
+    return start_time(pid)
+
+
+@contextmanager
+def staging_directory() -> Iterator[Path]:
+    """A private directory of ours that other users may pass through but not list. Removed at the end."""
+    path = Path(tempfile.mkdtemp(prefix=owned_name("")))
+    try:
+        path.chmod(0o711)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def clean_directories() -> list[str]:
+    """Remove staging directories whose engine is gone; what was removed."""
+    removed = []
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}-*"):
+        if is_stale(path.name) and not path.is_symlink() and path.stat().st_uid == os.getuid():
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(str(path))
+    return removed

@@ -1,0 +1,145 @@
+"""Watches one command from outside: its streams, its deadline, and what it uses.
+
+The same for every way a command can be started: whoever started it gives two functions, one that waits for its end
+and one that kills it, and learns which limit, if any, made us kill it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from securebench._proc import PIPE_CAPACITY, Capture, Pipe, feed
+from securebench.sandboxes.base import Command, Limits, Outcome, Output
+
+_SAMPLE_SECONDS = 0.05
+_GRACE_SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Streams:
+    """The three standard streams of a command; the command's ends are closed once it has them."""
+
+    stdin: Pipe | None
+    stdout: Pipe
+    stderr: Pipe
+    pending: bytes
+
+    @classmethod
+    def for_command(cls, command: Command) -> Streams:
+        """Pipes for this command. A small input is already in its pipe, an empty one needs none."""
+        stdin, pending = None, b""
+        if command.stdin:
+            stdin, pending = Pipe.for_writing(), command.stdin
+            if len(pending) <= PIPE_CAPACITY:
+                os.write(stdin.write, pending)
+                stdin.close_write()
+                pending = b""
+        return cls(stdin, Pipe.for_reading(), Pipe.for_reading(), pending)
+
+    @property
+    def inside(self) -> tuple[int, int, int]:
+        """The ends the command gets; /dev/null for no input."""
+        read = subprocess.DEVNULL if self.stdin is None else self.stdin.read
+        return read, self.stdout.write, self.stderr.write
+
+    def close_inside(self) -> None:
+        self.stdout.close_write()
+        self.stderr.close_write()
+        if self.stdin is not None:
+            self.stdin.close_read()
+
+    def close(self) -> None:
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+@dataclass(slots=True)
+class Supervisor(Generic[T]):
+    """One run of `watch`. `over` samples usage and names the limit that was crossed, if any."""
+
+    command: Command
+    limits: Limits
+    streams: Streams
+    wait: Callable[[], Awaitable[T]]
+    kill: Callable[[], None]
+    over: Callable[[], Outcome | None] | None = None
+    killed: Outcome | None = None
+    wall_seconds: float = 0.0
+    stdout: Capture = field(init=False)
+    stderr: Capture = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stdout, self.stderr = self._capture("stdout"), self._capture("stderr")
+
+    async def watch(self) -> T:
+        """What `wait` returned. The streams hold all that was written before that."""
+        began = time.monotonic()
+        seconds = self.limits.wall_seconds
+        if self.command.wall_seconds is not None:
+            seconds = min(seconds, self.command.wall_seconds)
+        async with anyio.create_task_group() as tasks:
+            self._start_readers(tasks)
+            with anyio.move_on_after(seconds) as scope:
+                ended = await self.wait()
+            if scope.cancelled_caught:
+                self.end(Outcome.TIMEOUT)
+                with anyio.fail_after(_GRACE_SECONDS):
+                    ended = await self.wait()
+            self.wall_seconds = time.monotonic() - began
+            tasks.cancel_scope.cancel()
+        # Nothing may be lost that was written before the end; what background processes write later is not waited for.
+        self.stdout.finish(self.streams.stdout.read)
+        self.stderr.finish(self.streams.stderr.read)
+        return ended
+
+    def end(self, reason: Outcome) -> None:
+        """Kill the command; the first reason is the one that counts."""
+        if self.killed is None:
+            self.killed = reason
+            self.kill()
+
+    def outputs(self) -> tuple[Output, Output]:
+        out, err = self.stdout, self.stderr
+        return Output(bytes(out.data), out.total), Output(bytes(err.data), err.total)
+
+    def _capture(self, name: str) -> Capture:
+        on_output = self.command.on_output
+        keep = self.limits.output
+        return Capture(
+            keep=keep,
+            flood=2 * keep,
+            on_bytes=None if on_output is None else lambda data: on_output(name, data),
+            on_flood=lambda: self.end(Outcome.OUTPUT_LIMIT),
+        )
+
+    def _start_readers(self, tasks: TaskGroup) -> None:
+        tasks.start_soon(self.stdout.drain, self.streams.stdout.read)
+        tasks.start_soon(self.stderr.drain, self.streams.stderr.read)
+        if self.streams.pending:
+            tasks.start_soon(self._feed)
+        if self.over is not None:
+            tasks.start_soon(self._sample)
+
+    async def _feed(self) -> None:
+        assert self.streams.stdin is not None  # noqa: S101  (pending input implies a pipe)
+        await feed(self.streams.stdin.write, self.streams.pending)
+        self.streams.stdin.close_write()
+
+    async def _sample(self) -> None:
+        assert self.over is not None  # noqa: S101
+        while True:
+            await anyio.sleep(_SAMPLE_SECONDS)
+            if (reason := self.over()) is not None:
+                self.end(reason)
+                return

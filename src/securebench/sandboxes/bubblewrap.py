@@ -1,0 +1,3 @@
+"""The embedded backend: bubblewrap, no daemon, no root needed."""
+
+from __future__ import annotations
