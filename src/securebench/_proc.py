@@ -45,6 +45,18 @@ class Process:
         """Send SIGKILL; a no-op once it was reaped."""
         self._popen.kill()
 
+    @property
+    def alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def close_now(self) -> None:
+        """`close` for the end of the program, where no event loop runs any more."""
+        if self._pidfd >= 0:
+            self.kill()
+            self._popen.wait()
+            os.close(self._pidfd)
+            self._pidfd = -1
+
     async def close(self) -> None:
         """Kill, reap and forget. Idempotent and not interrupted by cancellation."""
         if self._pidfd < 0:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 import string
-import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from securebench.answers.numbers import read_number
@@ -24,6 +22,9 @@ from securebench.verifiers.free_response import judge_contains_any
 from securebench.verifiers.multiple_choice import judge_multiple_choice
 from securebench.verifiers.negative_controls import negative_controls
 from securebench.verifiers.short_answer import judge_short_answer
+
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+"""A loaded machine is not a failure; how long a verdict may take is measured in `test_answer_bombs`."""
 
 HOSTILE = (
     "ABCDabcd0159+-.,%/eE()*:;!?\"' \t\r\n\x00\x0b\x1b\x85\u00ad\u0301\u0391\u0410"
@@ -84,17 +85,20 @@ def is_a_verdict(verdict: TextVerdict) -> bool:
     return verdict.passed is (verdict.reason is None)
 
 
+@unhurried
 @given(choice_rows(), TEXT)
 def test_every_response_to_every_choice_gets_a_verdict(row: Any, response: str) -> None:
     assert is_a_verdict(judge_multiple_choice(*row, response))
 
 
+@unhurried
 @given(short_rows(), TEXT)
 def test_every_response_to_every_short_question_gets_a_verdict(row: Any, response: str) -> None:
     assert is_a_verdict(judge_short_answer(*row, response))
     list(short_answer.FAMILY.check(*row))
 
 
+@unhurried
 @given(rubrics(), TEXT)
 def test_every_response_to_every_rubric_gets_a_verdict(rubric: ContainsAnyRubric, response: str) -> None:
     assert is_a_verdict(judge_contains_any(rubric, response))
@@ -112,6 +116,7 @@ FORMS: list[Callable[[str], str]] = [
 ]
 
 
+@unhurried
 @given(choice_rows(), st.data())
 def test_right_letters_in_the_slot_pass_in_every_form(row: Any, data: st.DataObject) -> None:
     public, private = row
@@ -125,6 +130,7 @@ def test_right_letters_in_the_slot_pass_in_every_form(row: Any, data: st.DataObj
         assert judge_multiple_choice(public, private, form(answer)).passed
 
 
+@unhurried
 @given(short_rows(), st.data())
 def test_accepted_answer_of_a_sound_row_passes_in_every_form(row: Any, data: st.DataObject) -> None:
     public, private = row
@@ -140,6 +146,7 @@ def test_accepted_answer_of_a_sound_row_passes_in_every_form(row: Any, data: st.
         assert judge_short_answer(public, private, response).passed, response
 
 
+@unhurried
 @given(rubrics())
 def test_accepted_answer_of_a_sound_rubric_passes_alone(rubric: ContainsAnyRubric) -> None:
     private = free_response.FreeResponseEval(rubric=rubric)
@@ -154,6 +161,7 @@ INVISIBLE = st.sampled_from(
 WORD = st.text(string.ascii_letters, min_size=1, max_size=8)
 
 
+@unhurried
 @given(WORD, INVISIBLE, st.data())
 def test_invisible_character_anywhere_in_a_right_answer_fails(word: str, char: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(word)))
@@ -169,6 +177,7 @@ def test_invisible_character_anywhere_in_a_right_answer_fails(word: str, char: s
 LOOK_ALIKES = dict(zip("ABCEHIKMOPTXaceopxy", "АВСЕНІКМОРТХасеорху", strict=True))  # Cyrillic
 
 
+@unhurried
 @given(WORD, st.booleans())
 def test_look_alike_letters_never_pass(word: str, full_width: bool) -> None:
     mutated = "".join(chr(ord(c) + 0xFEE0) if full_width else LOOK_ALIKES.get(c, c) for c in word)
@@ -179,6 +188,7 @@ def test_look_alike_letters_never_pass(word: str, full_width: bool) -> None:
     assert not judge_contains_any(rubric, mutated).passed
 
 
+@unhurried
 @given(st.integers(2, 26), st.data())
 def test_naming_a_second_option_never_passes(count: int, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(LETTERS[:count]), min_size=2, max_size=count))
@@ -188,6 +198,7 @@ def test_naming_a_second_option_never_passes(count: int, data: st.DataObject) ->
         assert not judge_multiple_choice(public, MultipleChoiceEval(answer=right), f"Answer: {response}").passed
 
 
+@unhurried
 @given(FINITE, FINITE, st.floats(0, 1e300))
 def test_number_passes_exactly_when_the_difference_is_within_the_tolerance(a: float, b: float, margin: float) -> None:
     row = ShortAnswerInput(question="?", answer_format="number")
@@ -199,11 +210,13 @@ def test_number_passes_exactly_when_the_difference_is_within_the_tolerance(a: fl
     assert judge_short_answer(row, private, repr(b)).passed is (abs(first - second) <= allowed)
 
 
+@unhurried
 @given(st.fractions())
 def test_every_fraction_reads_as_itself(value: Any) -> None:
     assert read_number(f"{value.numerator}/{value.denominator}") == value
 
 
+@unhurried
 @given(st.integers(-(10**30), 10**30))
 def test_thousands_separators_change_nothing(value: int) -> None:
     assert read_number(f"{value:,}") == value
@@ -265,72 +278,10 @@ def test_a_punctuation_stripping_normaliser_would_collide() -> None:
     assert {("1.5", "15"), ("-5", "5"), ("C", "C++"), ("-5", "5%")} <= set(found)
 
 
+@unhurried
 @given(choice_rows(), st.sampled_from(["question text", "A", "B?"]))
 def test_controls_that_must_fail_do(row: Any, question: str) -> None:
     public, private = row
     for control in negative_controls("multiple_choice", {**public.model_dump(), "question": question + " …"}):
         if control.must_fail:
             assert not judge_multiple_choice(public, private, control.response).passed, control.name
-
-
-K = 64 * 1024
-BOMBS = {
-    "a megabyte": "A" * 2**20,
-    "line breaks": "x" + "\n" * (K - 2) + "y",
-    "answer lines": "Answer: x\n" * 6_000,
-    "almost labels": "answer " * 9_000,
-    "label prefixes": ("\n" + "*" * 60) * 1_000,
-    "spaces": "a" + " " * (K - 2) + "b",
-    "combining marks": "a" + "\u0300\u0316" * 30_000,
-    "short mark runs": ("a" + "\u0316\u0300" * 15) * 2_100,
-    "many characters": "".join(map(chr, range(0x4E00, 0x4E00 + 20_000))),
-    "exponent": "1e999999999",
-    "power tower": "9**9**9**9**9",
-    "digits": "9" * K,
-    "tiny numbers": ",".join(f"{i}e-400" for i in range(1, 257)),
-    "fractions": ";".join(f"{i}/{'7' * 25}" for i in range(1, 257)),
-    "thousands": "1" + ",000" * 16_000,
-    "commas": "," * K,
-    "quotes": '"' * K,
-    "bold": " **a" * 16_000,
-    "open bold": " **" + "a " * 32_000,
-    "expanding letters": "\ufdfa " * 32_000,
-    "brackets": "[" * K,
-    "slashes": "1/" * 32_000,
-    "surrogates": "\ud800" * K,
-    "separators": "\u2028" * K,
-    "numbers and units": "5 mW " * 13_000,
-    "regular expression": "(a+)+$" * 10_000,
-}
-
-
-def _judges() -> list[Callable[[str], TextVerdict]]:
-    judges: list[Callable[[str], TextVerdict]] = []
-    tiny = tuple(float(f"{i}e-300") for i in range(1, 257))
-    for kind, accepted in (("number", tiny), ("text", ("a b",)), ("set", tiny), ("date", ("2024",))):
-        row = ShortAnswerInput.model_validate({"question": "?", "answer_format": kind})
-        private = ShortAnswerEval(accepted_answers=accepted)
-        judges.append(lambda text, row=row, private=private: judge_short_answer(row, private, text))  # type: ignore[misc]
-    for several in (False, True):
-        choice = MultipleChoiceInput(question="?", choices=("x", "y"), multi_select=several)
-        judges.append(lambda text, row=choice: judge_multiple_choice(row, MultipleChoiceEval(answer="B"), text))  # type: ignore[misc]
-    rubric = ContainsAnyRubric(
-        type="contains_any", accepted_answers=("needle", "a a b"), rejected_answers=("zz",), min_token_f1=0.1
-    )
-    judges.append(lambda text: judge_contains_any(rubric, text))
-    return judges
-
-
-@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_bomb_is_a_failure_within_fifty_milliseconds(bomb: str) -> None:
-    for judge in _judges():
-        for form in ("", "Answer: "):
-            best = float("inf")
-            for _ in range(3):  # the best of three: the machine's noise is not the judge's cost
-                start = time.process_time()
-                verdict = judge(form + bomb)
-                best = min(best, time.process_time() - start)
-                if best < 0.05:
-                    break
-            assert not verdict.passed
-            assert best < 0.05

@@ -4,12 +4,12 @@ Signs, points, commas, symbols and every word stay: 1.5 is not 15, -5 is not 5, 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from securebench.answers.characters import MAX_ANSWER, is_readable
 
-_NUMERAL = re.compile(r"[+-]?[0-9.,/]*[0-9]")
+SENTENCE_MARKS = ".,;:?\u2026"
+_LONGEST_UNIT = 4
 _TYPOGRAPHIC_APOSTROPHE = "\u2019"
 
 
@@ -19,7 +19,8 @@ def read_text(text: str) -> str | None:
     1. Longer than MAX_ANSWER, more than one line, or holding an invisible character: None.
     2. Composed and decomposed spellings are the same (NFC); `’` is `'`. Look-alike letters stay different.
     3. White space is one space, and none at the ends.
-    4. Letter case is ignored, except in a word with a digit and in the word after a number (5 mW, 5 MW).
+    4. Letter case is ignored, except in a word with a digit and, after a digit, in what could be a unit: a word
+       of up to four letters or with a symbol (5 mW is not 5 MW, Apollo 11 is apollo 11).
     5. One period at the end is ignored.
     """
     if len(text) > MAX_ANSWER or not is_readable(text):
@@ -33,12 +34,17 @@ def words(text: str) -> list[str]:
     if not any(map(str.isdigit, text)):
         return _folded(text).split()
     result: list[str] = []
-    after_number = False
+    after_digit = False
     for word in text.split():
-        keeps_case = after_number or any(map(str.isdigit, word))
+        keeps_case = any(map(str.isdigit, word)) or (after_digit and _could_be_unit(word))
         result.append(word if keeps_case else _folded(word))
-        after_number = _NUMERAL.fullmatch(word) is not None
+        after_digit = word[-1].isdigit()
     return result
+
+
+def _could_be_unit(word: str) -> bool:
+    bare = word.rstrip(SENTENCE_MARKS)
+    return len(bare) <= _LONGEST_UNIT or not bare.isalpha()
 
 
 def _folded(text: str) -> str:

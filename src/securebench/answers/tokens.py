@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from securebench.answers.characters import BLANK, MAX_RESPONSE, is_readable
-from securebench.answers.text import words
+from securebench.answers.text import SENTENCE_MARKS, words
 
-_SENTENCE_MARKS = ".,;:?\u2026"
 _DECORATION = "()[]{}<>\"'`*_~!"
 _TYPOGRAPHIC_QUOTES = re.compile("[\u201c\u201d\u201e\u00ab\u00bb]")
 _PLAIN_QUOTE = re.compile(r'(?<![0-9])"(?![0-9])')
@@ -33,21 +32,21 @@ class Tokens:
 
         For finding what must not be said: a decoration does not make a rejected answer unsaid."""
         line = unicodedata.normalize("NFKC", self.line).casefold()
-        return _tokens([word.strip(_DECORATION).rstrip(_SENTENCE_MARKS) for word in line.split()])
+        return _tokens([word.strip(_DECORATION).rstrip(SENTENCE_MARKS) for word in line.split()])
 
 
 def read_tokens(text: str) -> Tokens | None:
     """The tokens of `text`, or None where it is too long or holds an invisible character.
 
-    1. Tokens are the words between white space, compared as in `text.read_text`: case does not count, except
-       in a word with a digit and in the word after a number.
+    1. Tokens are the words between white space, compared as in `text.read_text`: letter case counts only in
+       words with digits and in units after a number.
     2. `. , ; : ? …` at the end of a word, double quotes (unless next to a digit, where they are inches) and
        `**bold**` marks do not count. Nothing else is removed: -5, 1.5, 5!, C++, f(x) and not stay what they are.
     """
     if len(text) > MAX_RESPONSE or not is_readable(text, also=BLANK):
         return None
     text = _PLAIN_QUOTE.sub(" ", _TYPOGRAPHIC_QUOTES.sub(" ", _BOLD.sub(r"\1", text)))
-    return _tokens([word.rstrip(_SENTENCE_MARKS) for word in words(text)])
+    return _tokens([word.rstrip(SENTENCE_MARKS) for word in words(text)])
 
 
 def token_f1(response: Tokens, answer: Tokens) -> Fraction:

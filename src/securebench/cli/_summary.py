@@ -28,8 +28,8 @@ def summary_table(rows: Sequence[tuple[str, TesterRunSummary]]) -> object:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    table.add_column("run")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("run", no_wrap=True)
     for name in ("score", "passed", "failed", "pending", "errors"):
         table.add_column(name, justify="right")
     table.add_column("assurance")

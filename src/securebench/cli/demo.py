@@ -69,13 +69,13 @@ def _print(summaries: dict[str, TesterRunSummary], tried: list[tuple[str, str]],
     titles = {"honest": "honest agent", "cheat": "cheating agent"}
     console.print(summary_table([(titles[name], summary) for name, summary in summaries.items()]))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("what the cheat tried")
+    table.add_column("what the cheat tried", no_wrap=True)
     table.add_column("what came of it")
     for what, result in tried:
         table.add_row(Text(one_line(what, 60)), Text(one_line(result, 60), "red" if "FOUND" in result else "green"))
     reasons = ", ".join(f"{reason} {count}" for reason, count in summaries["cheat"].failure_reasons.items())
     table.add_row(
-        Text("print every option, number and verdict it could think of"), Text(f"scored 0 ({reasons})", "green")
+        Text("print every option, number and verdict it knows"), Text(f"scored 0: {reasons}", "green")
     )
     console.print(table)
     console.print(f"Records: {output_dir}" if output_dir else "Next: securebench init my-pack", markup=False)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -38,14 +39,14 @@ class Redactor:
         return self._pattern.sub(REDACTED, text) if self._pattern else text
 
     def value(self, value: Any) -> Any:
-        """A copy of a JSON value with every text scrubbed, keys included."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
+        """A plain JSON copy of a value with every text scrubbed, keys included. Total: it never fails to serialise."""
+        if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+            return value
+        if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple | set | frozenset):
             return [self.value(item) for item in value]
-        return value
+        return self.text(str(value))
 
 
 def _leaves(value: Json) -> Iterator[str]:

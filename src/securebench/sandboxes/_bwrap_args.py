@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from securebench.errors import ConfigError
-from securebench.sandboxes.base import Bind, SandboxSpec, Scratch
+from securebench.sandboxes.base import Bind, Command, SandboxSpec, Scratch
 
 DEFAULT_ENV: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -26,6 +26,7 @@ DEFAULT_ENV: Mapping[str, str] = {
 }
 
 _TMP = "/tmp"  # noqa: S108  (inside the sandbox)
+_HIGHEST_CHANNEL = 255
 _OURS = ("/proc", "/dev", "/sys")
 
 
@@ -88,6 +89,17 @@ def check_mounts(spec: SandboxSpec) -> None:
             ours = PurePosixPath(name)
             if ours in target.parents or (target == ours and name != _TMP):
                 raise ConfigError(f"sandbox mount {target} lies in {name}, which the sandbox provides itself")
+
+
+def check_command(command: Command) -> None:
+    """Refuse a command the kernel cannot be given. Raises ConfigError."""
+    words = (*command.argv, command.cwd or "/")
+    if not command.argv or not command.argv[0] or any("\0" in word for word in words):
+        raise ConfigError("a sandbox command needs a program, and its words cannot hold a NUL byte")
+    if not PurePosixPath(command.cwd or "/").is_absolute():
+        raise ConfigError(f"sandbox working directory {command.cwd!r} must be absolute")
+    if any(number < 3 or number > _HIGHEST_CHANNEL for number in command.channels):
+        raise ConfigError(f"a sandbox channel needs a descriptor number from 3 to {_HIGHEST_CHANNEL}")
 
 
 def environment(spec: SandboxSpec, extra: Mapping[str, str] | None = None) -> dict[str, str]:

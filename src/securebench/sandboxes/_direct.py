@@ -55,15 +55,14 @@ async def run_direct(
         if identity.uid is None:
             _limits.apply(init.pid, wanted)
         meter = Meter(limits, made, [init.pid])
+        meter.begin()
 
         async def ended() -> int:
             status = await held.monitor.wait()
             await init.ended()
             return status
 
-        supervisor = Supervisor(
-            command, limits, streams, ended, init.kill, meter.over if meter.needed else None
-        )
+        supervisor = Supervisor(command, limits, streams, ended, init.kill, meter.over if meter.needed else None)
         held.release(rules.program)
         await supervisor.watch()
 

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 import anyio
 
 from securebench._proc import Capture, Handle, Pipe, Process, start
-from securebench.errors import SandboxError
+from securebench.errors import InfrastructureError, SandboxError
 from securebench.sandboxes._bwrap_args import Descriptors
 
 _SETUP_SECONDS = 20.0
+_END_SECONDS = 30.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CHILD = re.compile(rb'"child-pid": (\d+)')
 _EXIT = re.compile(rb'"exit-code": (\d+)')
@@ -105,17 +106,21 @@ class Held:
 
     async def close(self) -> None:
         """End every process of the sandbox and bubblewrap itself. Idempotent."""
-        with anyio.CancelScope(shield=True):
-            if self._init is not None:
-                self._init.kill()
-                await self._init.ended()
-            await self.monitor.close()
+        self._gate.close()
+        try:
+            with anyio.move_on_after(_END_SECONDS, shield=True) as scope:
+                if self._init is not None:
+                    self._init.kill()
+                    await self._init.ended()
+                await self.monitor.close()
+            if scope.cancelled_caught:
+                raise SandboxError(f"the processes of a sandbox did not end within {_END_SECONDS:.0f} s")
+        finally:
             if self._init is not None:
                 self.reap()
                 self._init.close()
                 self._init = None
-        self._status.close()
-        self._gate.close()
+            self._status.close()
 
     def _complaint(self) -> str:
         capture = Capture(keep=4096, flood=4096)
@@ -160,10 +165,10 @@ async def hold(launch: Launch, stderr: Pipe) -> Held:
                 stderr=stderr.write,
                 pass_fds=inherited,
             )
-        except BaseException:
+        except InfrastructureError as error:
             status.close()
             gate.close()
-            raise
+            raise SandboxError(str(error)) from error
         held = Held(monitor, status, gate, stderr.read)
         try:
             for pipe in (arrived, gate):
@@ -195,4 +200,3 @@ def memory_file(data: bytes) -> int:
         file.write(data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
-

@@ -65,7 +65,9 @@ async def find_host() -> Host:
     text = options.stdout + options.stderr
     for needed in (b"--json-status-fd", b"--size", b"--perms"):
         if needed not in text:
-            raise SandboxUnavailable(f"{bwrap} is too old: it has no {needed.decode()}", "Install bubblewrap 0.8 or later.")
+            raise SandboxUnavailable(
+                f"{bwrap} is too old: it has no {needed.decode()}", "Install bubblewrap 0.8 or later."
+            )
     util = "Install util-linux, which has setpriv and prlimit."
     return Host(
         bwrap=bwrap,

@@ -1,12 +1,15 @@
 """The launcher of sessions: runs commands inside a sandbox that bubblewrap built and holds.
 
-Started on the host by `_joined.py` (isolated interpreter, no site) with a control socket as descriptor 0; standard library only,
-and nothing of it is needed inside. It becomes the sandbox's user, enters the namespaces of the held process, fills
-the scratch directories, and then starts one command at a time. It stays outside the sandbox's PID namespace, so
-nothing inside can see, signal or trace it, and it sees the true wait status of what it started.
+Started on the host by `_launcher.py` in an isolated interpreter; standard library only, and nothing of it is needed
+inside. The first process only forks: one launcher per session, because starting an interpreter costs ten times a
+fork. It never sees what a session does, so nothing of one can reach another through it.
+
+A launcher becomes the sandbox's user, enters the namespaces of the held process, fills the scratch directories, and
+then starts one command at a time. It stays outside the sandbox's PID namespace, so nothing inside can see, signal or
+trace it, and it sees the true wait status of what it started.
 
 One message is one packet. From the engine, with the payload in a memory file that comes as first descriptor:
-`J` join, `R` run, `G` the started command may go on, `K` end everything inside but the first process.
+`J` join, `R` run, `G` the started command may go on, `K` end everything inside but the first process (no answer).
 Back: `ok` (with scratch descriptors), `pid N`, `end STATUS ERRNO STAGE CPU_US MAX_RSS_KB`, `error TEXT`.
 When the control socket closes, the launcher ends everything and exits.
 """
@@ -14,7 +17,7 @@ When the control socket closes, the launcher ends everything and exits.
 from __future__ import annotations
 
 # The C modules beneath socket and signal: the Python ones cost more to import than all the rest of this file.
-import _signal
+import _signal  # type: ignore[import-not-found, unused-ignore]
 import _socket
 import array
 import ctypes
@@ -65,9 +68,7 @@ def _check(result: int, what: str) -> None:
 
 
 def _prctl(option: int, value: int = 0, third: int = 0) -> int:
-    return int(
-        _libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), ctypes.c_ulong(0), ctypes.c_ulong(0))
-    )
+    return int(_libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), ctypes.c_ulong(0), ctypes.c_ulong(0)))
 
 
 class Joiner:
@@ -88,7 +89,6 @@ class Joiner:
                 self._run(items, fds)
             elif kind == b"K":
                 self._sweep()
-                self._send(b"ok")
 
     def end_all(self) -> None:
         """Kill the sandbox's first process, and so everything inside."""
@@ -110,7 +110,7 @@ class Joiner:
         received = list(fds)
         if not received:
             return body, [], []
-        with open(received[0], "rb") as payload:
+        with open(received[0], "rb") as payload:  # noqa: PTH123
             return body, unpack(payload.read()), received[1:]
 
     def _send(self, body: bytes, fds: list[int] | None = None) -> None:
@@ -130,7 +130,7 @@ class Joiner:
         _check(_libc.setns(self._init, _ALL_NAMESPACES), "join the sandbox's namespaces")
         os.umask(0o022)
         roots = [os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for target in targets]
-        with open(seed, "rb", buffering=1 << 20) as stream:
+        with open(seed, "rb", buffering=1 << 20) as stream:  # noqa: PTH123
             _unpack_seed(stream.read, dict(zip(targets, roots, strict=True)))
         self._send(b"ok", roots)
         for root in roots:
@@ -201,6 +201,8 @@ class Joiner:
             cwd, count, limits, numbers = items[0], int(items[1]), items[2], items[3]
             argv, env = items[4 : 4 + count], items[4 + count :]
             os.setsid()
+            for number in (_signal.SIGPIPE, _signal.SIGXFSZ):
+                _signal.signal(number, _signal.SIG_DFL)  # Python ignores them, and that would be inherited
             fault = _place(fds, [0, 1, 2, *map(int, numbers.split())], fault)
             stage = 1
             os.chdir(cwd)
@@ -217,15 +219,12 @@ class Joiner:
 
 
 def _place(fds: list[int], numbers: list[int], fault: int) -> int:
-    """Put each descriptor under its number, inherited; everything else closes at exec. The new `fault`."""
+    """Put each descriptor under its number, inherited; the new `fault`.
+
+    Everything else closes at exec: Python makes every descriptor so, and we received ours so.
+    """
     above = max(numbers) + 1
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in (*fds, fault)]
-    for fd in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:  # noqa: PTH112, PTH208
-        if int(fd) not in high:
-            try:
-                os.set_inheritable(int(fd), False)
-            except OSError:
-                continue
     for fd, number in zip(high, numbers, strict=False):
         os.dup2(fd, number, inheritable=True)
     return high[-1]
@@ -263,11 +262,11 @@ def _load_filter(program: bytes) -> None:
 
 def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
     if b"/" in argv[0]:
-        os.execve(argv[0], argv, env)
+        os.execve(argv[0], argv, env)  # noqa: S606
     refusal: OSError = FileNotFoundError(2, "no such program")
     for folder in env.get(b"PATH", b"").split(b":"):
         try:
-            os.execve((folder or b".") + b"/" + argv[0], argv, env)
+            os.execve((folder or b".") + b"/" + argv[0], argv, env)  # noqa: S606
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -294,13 +293,13 @@ def _unpack_seed(read: Callable[[int], bytes], roots: dict[bytes, int]) -> None:
             _write_file(read, root, path, mode, mtime, size)
     for root, path, mode, mtime in reversed(times):
         if path != b".":
-            os.chmod(path, mode, dir_fd=root)  # noqa: PTH101
+            os.chmod(path, mode, dir_fd=root)
         os.utime(path, ns=(mtime, mtime), dir_fd=root)
 
 
 def _write_file(read: Callable[[int], bytes], root: int, path: bytes, mode: int, mtime: int, size: int) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=root)
-    with open(fd, "wb", buffering=0) as file:
+    with open(fd, "wb", buffering=0) as file:  # noqa: PTH123
         while size:
             piece = _exactly(read, min(size, 1 << 20))
             size -= len(piece)
@@ -317,23 +316,48 @@ def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
     return bytes(data)
 
 
-def main() -> int:
+def _launch(control: _socket.socket) -> int:
     """Serve one session; any failure of ours is told to the engine in words."""
-    control = _socket.socket(fileno=0)
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    sys.excepthook = lambda _kind, error, _trace: _tell(control, repr(error))
     joiner = Joiner(control)
     try:
+        control.sendmsg([b"pid %d" % os.getpid()])
         joiner.serve()
     except EOFError:
         return 0
     except OSError as error:
-        try:
-            control.sendmsg([b"error " + str(error).encode()[:400]])
-        except OSError:
-            return 1
+        _tell(control, str(error))
         return 1
     finally:
         joiner.end_all()
     return 0
+
+
+def _tell(control: _socket.socket, text: str) -> None:
+    try:
+        control.sendmsg([b"error " + text.encode("utf-8", "replace")[:400]])
+    except OSError:
+        return  # the engine is gone, and with it whoever would read this
+
+
+def main() -> int:
+    """Fork a launcher for every control socket that arrives on descriptor 0, until that closes."""
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a Ctrl-C is for the engine, which then closes the socket
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # launchers are watched by the engine, not by us
+    requests = _socket.socket(fileno=0)
+    while True:
+        size = array.array("i").itemsize
+        body, ancillary, _, _ = requests.recvmsg(16, _socket.CMSG_SPACE(size), _socket.MSG_CMSG_CLOEXEC)
+        if not body:
+            return 0
+        fd = int.from_bytes(ancillary[0][2][:size], sys.byteorder)
+        if os.fork() == 0:
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, requests.detach())
+            os.close(null)
+            return _launch(_socket.socket(fileno=fd))
+        os.close(fd)
 
 
 if __name__ == "__main__":

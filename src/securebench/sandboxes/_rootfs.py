@@ -7,7 +7,6 @@ rebuilt from mounts of their entries, because nothing can be created in a read-o
 
 from __future__ import annotations
 
-import os
 import stat
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -23,7 +22,7 @@ _BUILT_IN = ("/proc", "/dev", "/tmp")  # noqa: S108  (inside the sandbox)
 
 
 def layout_for(spec: SandboxSpec) -> Layout:
-    """The pieces of the root. Raises SandboxUnavailable for a root bubblewrap cannot make, ConfigError for a bad one."""
+    """The pieces of the root. Raises SandboxUnavailable for one bubblewrap cannot make, ConfigError for a bad one."""
     if isinstance(spec.root, HostRoot):
         return Layout((*_host(), *_accounts(spec.user)))
     if isinstance(spec.root, DirectoryRoot):
@@ -40,13 +39,16 @@ def _host() -> tuple[Piece, ...]:
     for name in _PROGRAMS:
         path = Path("/") / name
         if path.is_symlink():
-            pieces.append(Link(os.readlink(path), str(path)))
+            pieces.append(Link(str(path.readlink()), str(path)))
         elif path.is_dir():
             pieces.append(ReadOnly(path, str(path)))
     pieces += [Directory("/run"), Directory("/var"), Link("/tmp", "/var/tmp"), Directory("/etc")]  # noqa: S108
     etc = Path("/etc")
     found = [etc / name for name in _ETC] + [path for glob in _ETC_GLOBS for path in sorted(etc.glob(glob))]
-    pieces += [ReadOnly(path, str(path)) for path in found if path.exists()]
+    found = [path for path in found if path.exists()]
+    parents = {parent for path in found for parent in path.parents if parent.is_relative_to(etc) and parent != etc}
+    pieces += [Directory(str(parent)) for parent in sorted(parents)]
+    pieces += [ReadOnly(path, str(path)) for path in found]
     return (*pieces, *_local_time())
 
 
@@ -115,7 +117,7 @@ def _rebuild(root: Path, parent: PurePosixPath, rebuilt: set[PurePosixPath], rep
         if path in rebuilt or str(path) in replaced:
             continue
         if entry.is_symlink():
-            pieces.append(Link(os.readlink(entry), str(path)))
+            pieces.append(Link(str(entry.readlink()), str(path)))
         elif entry.is_dir() or entry.is_file():
             pieces.append(ReadOnly(entry, str(path)))
     return pieces

@@ -57,7 +57,7 @@ def _file(path: Path, root: Path) -> Iterator[bytes]:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise SandboxError(f"scratch seed cannot be read as a regular file: {error}") from error
-    with open(fd, "rb") as source:
+    with os.fdopen(fd, "rb") as source:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise SandboxError(f"scratch seed holds {path}, which is neither a regular file nor a directory")

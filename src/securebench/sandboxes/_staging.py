@@ -16,7 +16,7 @@ from pathlib import Path
 from securebench.errors import ConfigError, SandboxError
 from securebench.sandboxes._identity import Identity
 from securebench.sandboxes._leftovers import staging_directory
-from securebench.sandboxes.base import Bind, DirectoryRoot, SandboxSpec
+from securebench.sandboxes.base import Bind, DirectoryRoot, Mount, SandboxSpec
 
 _MOST_BYTES = 1 << 30
 
@@ -29,7 +29,7 @@ def reachable(spec: SandboxSpec, identity: Identity, cleanup: ExitStack) -> Sand
     root = spec.root
     if isinstance(root, DirectoryRoot) and not identity.may_reach(root.path.resolve()):
         raise SandboxError(f"the sandbox user cannot enter {root.path}; make it and its parents o+x, and it o+r")
-    mounts = []
+    mounts: list[Mount] = []
     for mount in spec.mounts:
         if isinstance(mount, Bind):
             source = mount.source.resolve()
@@ -58,7 +58,7 @@ def _copy_tree(source: Path, target: Path, budget: list[int]) -> None:
     for entry in sorted(source.iterdir()):
         info = entry.lstat()
         if stat.S_ISLNK(info.st_mode):
-            (target / entry.name).symlink_to(os.readlink(entry))
+            (target / entry.name).symlink_to(entry.readlink())
         elif stat.S_ISDIR(info.st_mode):
             _copy_tree(entry, target / entry.name, budget)
         elif stat.S_ISREG(info.st_mode):

@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from securebench._proc import PIPE_CAPACITY, Capture, Pipe, feed
+from securebench.errors import SandboxError
 from securebench.sandboxes.base import Command, Limits, Outcome, Output
 
 _SAMPLE_SECONDS = 0.05
@@ -84,24 +85,33 @@ class Supervisor(Generic[T]):
 
     async def watch(self) -> T:
         """What `wait` returned. The streams hold all that was written before that."""
-        began = time.monotonic()
-        seconds = self.limits.wall_seconds
-        if self.command.wall_seconds is not None:
-            seconds = min(seconds, self.command.wall_seconds)
-        async with anyio.create_task_group() as tasks:
-            self._start_readers(tasks)
-            with anyio.move_on_after(seconds) as scope:
-                ended = await self.wait()
-            if scope.cancelled_caught:
-                self.end(Outcome.TIMEOUT)
-                with anyio.fail_after(_GRACE_SECONDS):
-                    ended = await self.wait()
-            self.wall_seconds = time.monotonic() - began
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._start_readers(tasks)
+                ended = await self._until_end()
+                tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            # The tasks are our business; a caller sees the one error there was.
+            raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
         # Nothing may be lost that was written before the end; what background processes write later is not waited for.
         self.stdout.finish(self.streams.stdout.read)
         self.stderr.finish(self.streams.stderr.read)
         return ended
+
+    async def _until_end(self) -> T:
+        began = time.monotonic()
+        seconds = self.limits.wall_seconds
+        if self.command.wall_seconds is not None:
+            seconds = min(seconds, self.command.wall_seconds)
+        try:
+            with anyio.move_on_after(seconds):
+                return await self.wait()
+            self.end(Outcome.TIMEOUT)
+            with anyio.move_on_after(_GRACE_SECONDS):
+                return await self.wait()
+            raise SandboxError(f"a killed command did not end within {_GRACE_SECONDS:.0f} s")
+        finally:
+            self.wall_seconds = time.monotonic() - began
 
     def end(self, reason: Outcome) -> None:
         """Kill the command; the first reason is the one that counts."""

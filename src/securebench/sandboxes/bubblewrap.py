@@ -1,3 +1,148 @@
-"""The embedded backend: bubblewrap, no daemon, no root needed."""
+"""The embedded backend: bubblewrap. No daemon, no root needed, milliseconds.
+
+A spec without scratch directories has nothing that commands could share: each gets a fresh sandbox, executed by
+bubblewrap directly, and everything ends with it. A spec with scratch directories gets one sandbox that stays until
+`stop`; its commands share the scratch directories, `/tmp`, and processes left behind. A command with channels is
+started by our own launcher either way, because only that can give a socket a chosen number.
+"""
 
 from __future__ import annotations
+
+import ctypes
+import resource
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+
+from securebench.errors import SandboxError, SandboxUnavailable
+from securebench.sandboxes._bwrap_args import check_command, check_mounts, environment
+from securebench.sandboxes._bwrap_probe import probe_bubblewrap
+from securebench.sandboxes._direct import run_direct
+from securebench.sandboxes._host import Host
+from securebench.sandboxes._joined import JoinedSession, open_joined
+from securebench.sandboxes._rootfs import layout_for
+from securebench.sandboxes.base import Capabilities, Command, Guarantee, SandboxResult, SandboxSpec, Session
+
+_PR_SET_CHILD_SUBREAPER = 36
+_DESCRIPTORS = 65536
+
+
+class BubblewrapSandbox:
+    """Sandboxes made by the system's `bwrap`."""
+
+    name = "bubblewrap"
+
+    def __init__(self) -> None:
+        self._probed: tuple[Host | None, Capabilities] | None = None
+        self._probing: anyio.Lock | None = None
+
+    async def probe(self) -> Capabilities:
+        """What bubblewrap guarantees here, seen by running it once per process."""
+        return (await self._look())[1]
+
+    def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
+        """A fresh sandbox. Raises SandboxUnavailable, SandboxError, ConfigError on entry."""
+        return self._open(spec)
+
+    @asynccontextmanager
+    async def _open(self, spec: SandboxSpec) -> AsyncIterator[Session]:
+        host, capabilities = await self._look()
+        host = _require(spec, host, capabilities)
+        check_mounts(spec)
+        environment(spec)
+        layout_for(spec)
+        if spec.scratches:
+            async with open_joined(host, spec, capabilities.guarantees) as session:
+                yield session
+        else:
+            single = SingleUse(host, spec, capabilities.guarantees)
+            try:
+                yield single
+            finally:
+                await single.stop()
+
+    async def _look(self) -> tuple[Host | None, Capabilities]:
+        if self._probed is None:
+            if self._probing is None:
+                self._probing = anyio.Lock()
+            async with self._probing:
+                if self._probed is None:
+                    _prepare_process()
+                    self._probed = await probe_bubblewrap()
+        return self._probed
+
+
+class SingleUse:
+    """A session without scratch directories: every command in a sandbox of its own."""
+
+    def __init__(self, host: Host, spec: SandboxSpec, guarantees: frozenset[Guarantee]) -> None:
+        self._host, self._spec, self._guarantees = host, spec, guarantees
+        self._stopped = False
+        self._running: anyio.CancelScope | None = None
+        self._idle = anyio.Event()
+
+    async def run(self, command: Command) -> SandboxResult:
+        """Run one command to its end. Raises SandboxError when bubblewrap failed or the session was stopped."""
+        check_command(command)
+        if self._stopped or self._running is not None:
+            raise SandboxError(f"this sandbox {'was stopped' if self._stopped else 'is running another command'}")
+        self._idle = anyio.Event()
+        try:
+            with anyio.CancelScope() as self._running:
+                return await self._run(command)
+        finally:
+            self._running = None
+            self._idle.set()
+        raise SandboxError("the sandbox was stopped while a command ran")
+
+    async def _run(self, command: Command) -> SandboxResult:
+        if not command.channels:
+            return await run_direct(self._host, self._spec, command, self._guarantees)
+        async with open_joined(self._host, self._spec, self._guarantees) as session:
+            return await session.run(command)
+
+    async def stop(self) -> None:
+        """End a running command, if any, and refuse further ones. Idempotent."""
+        self._stopped = True
+        if self._running is not None:
+            self._running.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._idle.wait()
+
+    def scratch(self, target: str) -> int:
+        """Always raises SandboxError: there is none."""
+        raise SandboxError(f"this sandbox has no scratch directory {target}")
+
+
+def _require(spec: SandboxSpec, host: Host | None, capabilities: Capabilities) -> Host:
+    if host is None or not capabilities.usable:
+        broken = next((finding.detail for finding in capabilities.findings if not finding.ok), "unknown reason")
+        raise SandboxUnavailable(f"bubblewrap is not usable here: {broken}", capabilities.remedy)
+    if missing := spec.require - capabilities.guarantees:
+        names = ", ".join(sorted(missing))
+        raise SandboxUnavailable(
+            f"bubblewrap cannot guarantee {names} on this host", _how_to_get(capabilities, missing)
+        )
+    if spec.capabilities:
+        names = ", ".join(sorted(spec.capabilities))
+        raise SandboxUnavailable(f"bubblewrap sandboxes offer no capability {names}", "Use the docker backend.")
+    return host
+
+
+def _how_to_get(capabilities: Capabilities, missing: frozenset[Guarantee]) -> str:
+    if Guarantee.KERNEL in missing:
+        return "A kernel of its own needs the docker backend with the runsc runtime."
+    return capabilities.remedy
+
+
+def _prepare_process() -> None:
+    """Once per process: be the one to whom orphaned sandboxes are left, and allow many sandboxes at once."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+__all__ = ["BubblewrapSandbox", "JoinedSession", "SingleUse"]

@@ -1,0 +1,5 @@
+"""`python -m securebench` is the `securebench` command."""
+
+from securebench.cli import main
+
+main()

@@ -1,0 +1,203 @@
+"""A sandbox that stays: bubblewrap builds and holds it, our launcher runs commands in it.
+
+Bubblewrap is never let through its gate. Its process is the first of the PID namespace, does nothing, cannot be
+signalled from inside, and dies with us; the kernel reaps for it. Commands are started by `_joiner.py`, which applies
+the same walls to each and sees its true end. Scratch descriptors are opened before the first command exists.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+
+from securebench._proc import Pipe
+from securebench.errors import SandboxError
+from securebench.sandboxes import _limits
+from securebench.sandboxes._bwrap_args import (
+    Descriptors,
+    check_command,
+    command_args,
+    environment,
+    file_system_args,
+    namespace_args,
+)
+from securebench.sandboxes._cgroups import Group, group
+from securebench.sandboxes._gate import Held, Launch, hold
+from securebench.sandboxes._host import Host
+from securebench.sandboxes._identity import Identity, lease_identity
+from securebench.sandboxes._joiner import STAGES
+from securebench.sandboxes._launcher import Finished, Launcher, Request
+from securebench.sandboxes._meter import Meter
+from securebench.sandboxes._outcome import Ending, Observed, decide
+from securebench.sandboxes._rootfs import layout_for
+from securebench.sandboxes._seccomp import Filter, build_filter
+from securebench.sandboxes._staging import reachable
+from securebench.sandboxes._supervise import Streams, Supervisor
+from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage
+
+
+class JoinedSession:
+    """A live sandbox. Made by `open_joined`."""
+
+    def __init__(
+        self,
+        host: Host,
+        spec: SandboxSpec,
+        guarantees: frozenset[Guarantee],
+        identity: Identity,
+        rules: Filter,
+        made: Group | None,
+        held: Held,
+        launcher: Launcher,
+        scratches: dict[str, int],
+    ) -> None:
+        self._host, self._spec, self._guarantees = host, spec, guarantees
+        self._identity, self._rules, self._group = identity, rules, made
+        self._held, self._launcher, self._scratches = held, launcher, scratches
+        self._busy = False
+        self.stopped = False
+
+    async def run(self, command: Command) -> SandboxResult:
+        """Run one command to its end. Raises SandboxError when the sandbox failed or was stopped."""
+        check_command(command)
+        if self.stopped or self._busy:
+            state = "was stopped" if self.stopped else "is running another command"
+            raise SandboxError(f"this sandbox {state}")
+        self._busy = True
+        streams = Streams.for_command(command)
+        try:
+            return await self._run(command, streams)
+        except BaseException:
+            # Half a conversation with the launcher cannot be continued.
+            await self.stop()
+            raise
+        finally:
+            self._busy = False
+            streams.close()
+
+    async def stop(self) -> None:
+        """End every process inside. Idempotent."""
+        self.stopped = True
+        await self._held.close()
+        await self._launcher.close()
+
+    def scratch(self, target: str) -> int:
+        """The descriptor of a scratch directory, once no process can change it any more. Raises SandboxError."""
+        if not self.stopped:
+            raise SandboxError("stop the sandbox before reading its scratch directories")
+        if target not in self._scratches:
+            raise SandboxError(f"this sandbox has no scratch directory {target}")
+        return self._scratches[target]
+
+    async def _run(self, command: Command, streams: Streams) -> SandboxResult:
+        limits = self._spec.limits
+        wanted = _limits.bounds(limits, memory_counted=self._group is not None)
+        with ExitStack() as opened:
+            stdin, stdout, stderr = streams.inside
+            if streams.stdin is None:
+                stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+                opened.callback(os.close, stdin)
+            cwd = command.cwd or self._spec.cwd
+            env = {**environment(self._spec, command.env), "PWD": cwd}
+            pid = await self._launcher.begin(
+                Request(
+                    argv=command.argv,
+                    env=[f"{name}={value}" for name, value in env.items()],
+                    cwd=cwd,
+                    limits=_limits.as_bytes(wanted),
+                    stdio=(stdin, stdout, stderr),
+                    channels=[(number, channel.fileno()) for number, channel in sorted(command.channels.items())],
+                )
+            )
+        streams.close_inside()
+        if self._group is not None:
+            self._group.add(pid)
+        meter = Meter(limits, self._group, [self._held.init.pid, pid])
+        meter.begin()
+        supervisor = Supervisor(
+            command,
+            limits,
+            streams,
+            self._launcher.finished,
+            self._launcher.sweep,
+            meter.over if meter.needed else None,
+        )
+        self._launcher.go()
+        finished = await supervisor.watch()
+        return self._result(command, supervisor, finished, meter)
+
+    def _result(
+        self, command: Command, supervisor: Supervisor[Finished], finished: Finished, meter: Meter
+    ) -> SandboxResult:
+        used = meter.used()
+        stdout, stderr = supervisor.outputs()
+        ending = finished.ending
+        if finished.fault is not None:
+            ending, stderr = _never_ran(command, finished.fault)
+        limit = self._spec.limits.cpu_seconds
+        seen = Observed(ending, supervisor.killed, used.oom_kills, limit, used.cpu_seconds)
+        outcome, shown = decide(seen)
+        cpu = used.cpu_seconds if used.cpu_seconds is not None else finished.cpu_seconds
+        return SandboxResult(
+            outcome=outcome,
+            exit_code=shown.exit_code,
+            signal=shown.signal,
+            stdout=stdout,
+            stderr=stderr,
+            usage=Usage(supervisor.wall_seconds, cpu, used.peak_memory, used.peak_pids),
+            guarantees=self._guarantees,
+            fingerprint=self._host.fingerprint(self._identity, self._rules.sha256),
+        )
+
+
+def _never_ran(command: Command, fault: tuple[int, int]) -> tuple[Ending, Output]:
+    stage, number = fault
+    if stage == 0:
+        raise SandboxError(f"the walls of a command could not be put up: {os.strerror(number)}")
+    message = f"securebench: cannot {STAGES[stage]} {command.argv[0]!r}: {os.strerror(number)}\n".encode()
+    return Ending(exit_code=126 if number == 13 else 127), Output(message, len(message))
+
+
+@asynccontextmanager
+async def open_joined(host: Host, spec: SandboxSpec, guarantees: frozenset[Guarantee]) -> AsyncIterator[JoinedSession]:
+    """A fresh sandbox whose scratch directories are filled. Raises SandboxError, ConfigError."""
+    async with AsyncExitStack() as stack:
+        resources = stack.enter_context(ExitStack())
+        identity = resources.enter_context(lease_identity())
+        spec = reachable(spec, identity, resources)
+        made = resources.enter_context(group(spec.limits, extra_pids=0))
+        rules = build_filter(spec.network, deny_unaccounted=made is None)
+        launcher = Launcher.start()
+        stack.push_async_callback(launcher.close)
+        stderr = Pipe.for_reading()
+        resources.callback(stderr.close)
+        words = (*host.ignoring_children, *host.words(identity, []))
+        held = await hold(Launch(words, _arguments(host, spec), ("/",)), stderr)
+        stack.push_async_callback(held.close)
+        # The first process stays outside the group: running out of memory must not end the session.
+        targets = [scratch.target for scratch in spec.scratches]
+        seeds = [(scratch.target, scratch.seed) for scratch in spec.scratches if scratch.seed is not None]
+        roots = await launcher.join(held.init, identity.uid, rules.program, targets, seeds)
+        for root in roots:
+            resources.callback(os.close, root)
+        session = JoinedSession(
+            host, spec, guarantees, identity, rules, made, held, launcher, dict(zip(targets, roots, strict=True))
+        )
+        try:
+            yield session
+        finally:
+            await session.stop()
+
+
+def _arguments(host: Host, spec: SandboxSpec) -> Callable[[Descriptors, Callable[[bytes], int]], list[str]]:
+    layout = layout_for(spec)
+
+    def arguments(fds: Descriptors, fd_for: Callable[[bytes], int]) -> list[str]:
+        return [
+            *namespace_args(disable_userns=host.disable_userns),
+            *file_system_args(spec, layout, fd_for),
+            *command_args(spec, {}, "/", fds),
+        ]
+
+    return arguments

@@ -1,0 +1,275 @@
+"""What a run writes, prints and returns, whatever the agent does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.workbench import CLI, question, securebench
+
+SEED_FIELDS = {
+    "run_id", "task_id", "benchmark_id", "task_type", "verification_status", "candidate_text", "candidate_patch",
+    "candidate_workspace", "producer_stdout", "producer_stderr", "producer_metadata", "resource_summary",
+    "hidden_values", "passed", "score", "verifier_stdout", "verifier_stderr", "verifier_metadata", "failure_reason",
+}  # fmt: skip
+
+
+def test_right_and_wrong_answers_are_recorded_and_summed_up(bench: Any) -> None:
+    work = bench([question(1), question(2)], "grep -q t1 task.json && echo 'Answer: 42' || echo 'Answer: 41'")
+    done = work.run()
+    assert done.code == 0, done.err
+    assert (done.json["passed"], done.json["failed"], done.json["score"]) == (1, 1, 0.5)
+    assert done.json["verification_status"] == "complete"
+    assert done.json["assurance"] == {"pure": 2}
+    assert json.loads((work.output / "summary.json").read_text()) == done.json
+    records = {record["task_id"]: record for record in work.records()}
+    assert records["t1"].keys() >= SEED_FIELDS
+    assert records["t1"]["candidate_text"] == "Answer: 42\n"
+    assert records["t2"]["failure_reason"] == "wrong_answer"
+    assert records["t1"]["producer_metadata"]["guarantees"]
+    assert records["t1"]["digests"]["pack"].startswith("sha256:")
+
+
+AGENTS = {
+    "crashes": ("exit 3", {}, "producer_failed"),
+    "kills itself": ("kill -9 $$", {}, "producer_failed"),
+    "hangs": ("sleep 100", {"timeout_seconds": 1}, "producer_timeout"),
+    "hangs behind a daemon": ("(setsid sleep 100 &) ; sleep 100", {"timeout_seconds": 1}, "producer_timeout"),
+    "floods its output": ("yes", {"timeout_seconds": 20}, "producer_output_limit"),
+    "does not exist": (["/no/such/program"], {}, "producer_failed"),
+    "says nothing": ("true", {}, "no_answer"),
+    "prints bytes that are not text": (r"printf '\377\376'", {}, "candidate_refused"),
+    "leaves no file": ("true", {"artifact_path": "answer.txt"}, "no_candidate"),
+    "links its file to the host": (
+        "ln -s /etc/passwd answer.txt",
+        {"artifact_path": "answer.txt"},
+        "candidate_refused",
+    ),
+    "links its directory": ("ln -s /etc d", {"artifact_path": "d/passwd"}, "candidate_refused"),
+    "leaves a FIFO": ("mkfifo answer.txt", {"artifact_path": "answer.txt"}, "candidate_refused"),
+    "leaves a directory": ("mkdir answer.txt", {"artifact_path": "answer.txt"}, "candidate_refused"),
+    "leaves a huge file": ("truncate -s 900G answer.txt", {"artifact_path": "answer.txt"}, "producer_failed"),
+    "leaves a large file": (
+        "head -c 2000000 /dev/zero > answer.txt",
+        {"artifact_path": "answer.txt"},
+        "candidate_too_large",
+    ),
+    "answers twice": ("echo 'Answer: 41'; echo 'Answer: 42'", {}, "ambiguous_answer"),
+    "forges a verdict": ("""echo '{"passed": true, "score": 1.0}'""", {}, "malformed_answer"),
+}
+
+
+@pytest.mark.parametrize("behaviour", AGENTS)
+def test_whatever_an_agent_does_is_its_own_failure_and_stays_counted(bench: Any, behaviour: str) -> None:
+    command, config, reason = AGENTS[behaviour]
+    work = bench([question(1)], command, **config)
+    done = work.run()
+    assert done.code == 0, done.err
+    [record] = work.records()
+    assert (record["verification_status"], record["passed"], record["score"]) == ("failed", False, 0.0)
+    assert record["failure_reason"] == reason
+    assert (done.json["verified"], done.json["errors"], done.json["score"]) == (1, 0, 0.0)
+
+
+def test_answer_from_a_file_is_judged_like_one_from_stdout(bench: Any) -> None:
+    work = bench([question(1)], "echo noise; echo 'Answer: 42' > answer.txt", artifact_path="answer.txt")
+    assert work.run().json["passed"] == 1
+
+
+def test_a_daemon_cannot_change_the_file_after_the_agent_ended(bench: Any) -> None:
+    daemon = "(setsid sh -c 'while :; do echo 42 > answer.txt; echo 41 > answer.txt; done' &); sleep 0.2; echo 42 > answer.txt"
+    work = bench([question(1)], daemon, artifact_path="answer.txt")
+    done = work.run()
+    assert done.code == 0
+    [record] = work.records()
+    assert record["candidate_text"] in {"42\n", "41\n", ""}
+    assert subprocess.run(["pgrep", "-f", "echo 42 > answer.txt"], capture_output=True, check=False).returncode == 1
+
+
+def test_one_bad_task_does_not_end_the_run(bench: Any, tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "data.txt").write_text("x")
+    rows = [question(1), question(2, assets=[{"path": "data.txt"}]), question(3)]
+    work = bench(rows, "rm -f data.txt; echo 42")
+    assert work.run().json["passed"] == 3
+
+
+def test_families_without_a_verifier_stay_pending(bench: Any) -> None:
+    row = {
+        "id": "code",
+        "family": "code_completion",
+        "input": {"prompt": "def f(): ...", "language": "python"},
+        "eval": {"tests": {"source": "inline", "code": "assert f() == 1"}},
+    }
+    done = bench([row, question(1)], "echo 42").run()
+    assert (done.json["pending"], done.json["verification_status"]) == (1, "partial")
+
+
+def test_a_finished_run_is_not_overwritten(bench: Any) -> None:
+    work = bench([question(1)], "echo 42")
+    work.run()
+    before = (work.output / "candidates.jsonl").read_bytes()
+    again = work.run()
+    assert again.code == 2
+    assert "--resume" in again.err
+    assert (work.output / "candidates.jsonl").read_bytes() == before
+
+
+def test_resume_after_a_kill_completes_every_attempt_exactly_once(bench: Any) -> None:
+    rows = [question(number) for number in range(12)]
+    work = bench(rows, "sleep 0.1; echo 42", run={"attempts": 2})
+    running = subprocess.Popen([*CLI, "run", "--config", str(work.config), "--quiet"], stdout=subprocess.DEVNULL)
+    path = work.output / "candidates.jsonl"
+    deadline = time.monotonic() + 30
+    while (not path.exists() or path.read_bytes().count(b"\n") < 5) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    with path.open("ab") as file:
+        file.write(b'{"torn": ')
+    kept = path.read_bytes().count(b"\n")
+    assert 5 <= kept < 24
+    done = work.run("--resume")
+    assert done.code == 0, done.err
+    assert "incomplete" in done.err
+    keys = [(record["task_id"], record["attempt"]) for record in work.records()]
+    assert len(keys) == len(set(keys)) == 24
+    assert done.json["passed"] == 24
+
+
+def test_resume_refuses_another_pack(bench: Any) -> None:
+    work = bench([question(1), question(2)], "echo 42")
+    work.run("--limit", "1")
+    with (work.directory / "tasks.jsonl").open("a") as file:
+        file.write(json.dumps(question(3)) + "\n")
+    again = work.run("--resume")
+    assert again.code == 2
+    assert "the pack changed" in again.err
+
+
+def test_resume_refuses_an_edited_record(bench: Any) -> None:
+    work = bench([question(1), question(2)], "echo 41")
+    work.run("--limit", "2")
+    path = work.output / "candidates.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"verification_status":"failed"', b'"verification_status":"passed"', 1))
+    again = work.run("--resume")
+    assert again.code == 1
+    assert "candidates.jsonl:2" in again.err
+
+
+def test_interrupt_is_clean(bench: Any) -> None:
+    work = bench([question(number) for number in range(4)], "sleep 31.25")
+    running = subprocess.Popen(
+        [*CLI, "run", "--config", str(work.config)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 20
+    while not _sleepers() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert _sleepers(), "the agents never started"
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=20)
+    assert running.returncode == 130, err
+    assert "Traceback" not in err
+    assert "Interrupted" in out
+    assert not _sleepers()
+
+
+def _sleepers() -> list[str]:
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if command.startswith(b"sleep\x0031.25"):
+            found.append(pid)
+    return found
+
+
+def test_full_disk_stops_the_run_and_keeps_complete_records(bench: Any, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", disk], check=True)
+    try:
+        work = bench([question(number) for number in range(40)], "echo 42")
+        done = work.run("--output-dir", disk / "run")
+        assert done.code == 3
+        assert "could not be written" in done.err
+        data = (disk / "run" / "candidates.jsonl").read_bytes()
+        assert data.endswith(b"\n")
+        assert all(json.loads(line)["passed"] for line in data.splitlines())
+        assert data.count(b"\n") >= 1
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_unwritable_output_directory_is_said_before_anything_runs(bench: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = bench([question(1)], "echo 42").run("--output-dir", tmp_path / "file" / "run")
+    assert done.code == 3
+    assert "cannot be used as a run directory" in done.err
+
+
+def test_progress_as_json_lines(bench: Any) -> None:
+    done = bench([question(1)], "echo 42").run("--progress", "json")
+    events = [json.loads(line)["event"] for line in done.err.splitlines()]
+    for name in ("run_start", "task_start", "producer_start", "verifier_done", "task_done", "run_done"):
+        assert name in events
+    assert events.index("task_start") < events.index("verifier_done") < events.index("run_done")
+
+
+def test_agent_output_is_shown_with_control_characters_made_visible(bench: Any) -> None:
+    done = bench([question(1)], r"printf '\033[2J\r::error::42\n'; echo 42").run("--show-agent-output")
+    assert "\\x1b[2J" in done.err
+    assert "\033" not in done.err
+
+
+def test_quiet_prints_nothing_but_the_result(bench: Any) -> None:
+    done = bench([question(1)], "echo 42").run("--quiet")
+    assert done.err == ""
+    assert done.json["passed"] == 1
+
+
+def test_publishable_refuses_an_unpinned_image(bench: Any) -> None:
+    done = bench([question(1, environment={"image": "python:3.12"})], "echo 42").run("--publishable")
+    assert done.code == 2
+    assert "tasks.jsonl:1: environment.image" in done.err
+
+
+def test_missing_environment_variable_is_a_configuration_error(bench: Any) -> None:
+    work = bench([question(1)], "echo 42")
+    tester = json.loads(work.config.read_text())
+    tester["harness"]["env"] = ["SURELY_NOT_SET"]
+    work.config.write_text(json.dumps(tester))
+    done = work.run()
+    assert done.code == 2
+    assert "SURELY_NOT_SET" in done.err
+
+
+def test_named_variables_reach_the_agent_and_no_others(bench: Any, tmp_path: Path) -> None:
+    work = bench([question(1)], "env; echo 42")
+    tester = json.loads(work.config.read_text())
+    tester["harness"]["env"] = ["WANTED"]
+    work.config.write_text(json.dumps(tester))
+    (tmp_path / ".env").write_text("WANTED=yes-please\nUNWANTED=no-thanks\n")
+    work.run("--env-file", tmp_path / ".env")
+    [record] = work.records()
+    assert "WANTED=yes-please" in record["producer_stdout"]
+    assert "no-thanks" not in record["producer_stdout"]
+
+
+def test_bad_configuration_exits_2_and_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tester.yaml").write_text('schema_version: "0.3"\nrun: {id: x, output_dir: out, atempts: 2}\n')
+    done = securebench("run", "--config", tmp_path / "tester.yaml")
+    assert done.code == 2
+    assert "tester.yaml:2: run.atempts: unknown key 'atempts' (did you mean 'attempts'?)" in done.err
+    assert "harness: required key is missing" in done.err
+    assert not (tmp_path / "out").exists()
