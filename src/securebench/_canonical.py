@@ -14,8 +14,8 @@ def digest_bytes(data: bytes) -> str:
 def digest_value(value: Any) -> str:
     """`sha256:…` of a JSON value, independent of key order and spacing.
 
-    Integers beyond 2**53 are outside RFC 8785; they are digested by their decimal text under a key no
-    other value can produce."""
+    Integers beyond 2**53 and lone surrogates are outside RFC 8785; they are digested under keys that begin with
+    NUL, and a key that begins with NUL itself gets one more, so that no two values share a digest."""
     import rfc8785
 
     return digest_bytes(rfc8785.dumps(_within_ieee(value)))
@@ -25,12 +25,22 @@ def _within_ieee(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53 - 1:
         return {"\0int": str(value)}
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _has_surrogate(value) else value
+        return {"\0str": _hex(value)} if _has_surrogate(value) else value
     if isinstance(value, list | tuple):
         return [_within_ieee(item) for item in value]
     if isinstance(value, dict):
-        return {key: _within_ieee(item) for key, item in value.items()}
+        return {_key(key): _within_ieee(item) for key, item in value.items()}
     return value
+
+
+def _key(key: str) -> str:
+    if _has_surrogate(key):
+        return f"\0str:{_hex(key)}"
+    return f"\0{key}" if key.startswith("\0") else key
+
+
+def _hex(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").hex()
 
 
 def _has_surrogate(text: str) -> bool:

@@ -10,13 +10,16 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from securebench._canonical import digest_value
+from securebench._paths import relative_path
 
 CHUNK = 1024 * 1024
+MAX_DEPTH = 64
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -53,6 +56,17 @@ def open_directory(path: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def open_named(path: Path) -> Iterator[BinaryIO]:
+    """A regular file the operator named. Raises OSError, also for a FIFO, on which opening would wait for ever."""
+    descriptor = os.open(path, _FILE & ~os.O_NOFOLLOW)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
 
 
 @contextmanager
@@ -121,23 +135,31 @@ def walk(root: int, path: PurePosixPath, max_entries: int) -> Iterator[Entry]:
     valid until the next step. Raises UnsafeEntry for anything else it meets, and beyond `max_entries`."""
     budget = [max_entries]
     with open_beneath(root, path) as top:
-        yield from _walk(top, PurePosixPath(), path, budget)
+        yield from _walk(top, PurePosixPath(), path, budget, os.fstat(top).st_dev)
 
 
-def _walk(descriptor: int, inner: PurePosixPath, shown: PurePosixPath, budget: list[int]) -> Iterator[Entry]:
+def _walk(
+    descriptor: int, inner: PurePosixPath, shown: PurePosixPath, budget: list[int], device: int
+) -> Iterator[Entry]:
     budget[0] -= 1
     if budget[0] < 0:
         raise TooLarge(f"{shown} makes too many files")
-    if len(inner.parts) > 64:
-        raise UnsafeEntry(f"{shown} is nested too deeply")
+    if len(inner.parts) > MAX_DEPTH:
+        raise TooLarge(f"{shown} is nested too deeply")
     status = os.fstat(descriptor)
+    if status.st_dev != device:
+        raise UnsafeEntry(f"{shown} lies on another file system")
     is_dir = stat.S_ISDIR(status.st_mode)
     yield Entry(inner, is_dir, status.st_size, bool(status.st_mode & 0o111), descriptor)
     if is_dir:
         for name in sorted(os.listdir(descriptor), key=os.fsencode):
+            try:
+                relative_path(name)
+            except ValueError as error:
+                raise UnsafeEntry(f"{shown} holds the name {name!a}: {error}") from None
             child = _open_entry(descriptor, name, shown / name)
             try:
-                yield from _walk(child, inner / name, shown / name, budget)
+                yield from _walk(child, inner / name, shown / name, budget, device)
             finally:
                 os.close(child)
 
@@ -195,14 +217,23 @@ def make_directories(root: int, path: PurePosixPath) -> Iterator[int]:
     descriptor = os.dup(root)
     try:
         for part in path.parts:
-            with suppress(FileExistsError):
-                os.mkdir(part, 0o755, dir_fd=descriptor)
+            made = _make_directory(descriptor, part)
             following = os.open(part, _DIRECTORY, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = following
+            if made:
+                os.fchmod(descriptor, 0o755)  # whatever the umask is
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _make_directory(parent: int, name: str) -> bool:
+    try:
+        os.mkdir(name, 0o755, dir_fd=parent)
+    except FileExistsError:
+        return False
+    return True
 
 
 def settle_times(root: Path) -> None:

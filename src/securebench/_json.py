@@ -12,7 +12,7 @@ MAX_DIGITS = 4000  # CPython refuses to parse longer integers; say so before it 
 
 
 class JsonError(ValueError):
-    """Text that is not strict JSON. `path` names the place inside the document where that is known."""
+    """Text that is not strict JSON. The message repeats keys, never values."""
 
 
 def loads(text: str | bytes) -> Json:
@@ -22,6 +22,8 @@ def loads(text: str | bytes) -> Json:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
             raise JsonError(f"not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}") from None
+    if text.startswith("\ufeff"):
+        raise JsonError("begins with a byte order mark; save the file as plain UTF-8")
     try:
         value: Json = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -50,7 +52,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise JsonError(f"duplicate key {key!r}")
+                raise JsonError(f"duplicate key {key[:80]!r}")
             seen.add(key)
     return result
 
@@ -62,7 +64,7 @@ def _constant(name: str) -> NoReturn:
 def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise JsonError(f"number {text[:20]} is out of range; only finite numbers are allowed")
+        raise JsonError("a number is out of range; only finite numbers are allowed")
     return value
 
 

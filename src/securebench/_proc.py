@@ -45,6 +45,16 @@ class Process:
         """Send SIGKILL; a no-op once it was reaped."""
         self._popen.kill()
 
+    async def children(self) -> list[int]:
+        """Its children, after stopping it for good, so that the list can neither grow nor go stale."""
+        self._popen.send_signal(signal.SIGSTOP)
+        while (state := _state(self.pid)) not in "TZX":
+            await anyio.sleep(0.001)
+        if state != "T":
+            return []
+        threads = Path(f"/proc/{self.pid}/task").iterdir()
+        return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+
     @property
     def alive(self) -> bool:
         return self._popen.poll() is None
@@ -68,6 +78,14 @@ class Process:
         self._pidfd = -1
 
 
+def _state(pid: int) -> str:
+    """The state letter of a process, X when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
 def start(
     argv: Sequence[str],
     *,
@@ -89,6 +107,8 @@ def start(
             pass_fds=tuple(pass_fds),
             close_fds=True,
             cwd=cwd,
+            # A Ctrl-C is for us, who then end everything in order; and no tool may ask at the terminal.
+            start_new_session=True,
         )
     except OSError as error:
         raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror or error}") from error
@@ -296,7 +316,21 @@ class Handle:
         if self._pidfd >= 0:
             await anyio.wait_readable(self._pidfd)
 
+    def reap(self) -> float | None:
+        """Reap it if it has ended and was left to us, as to a subreaper; the processor time of it and its children."""
+        if self._pidfd < 0:
+            return None
+        try:
+            if os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return None
+            usage = os.wait4(self.pid, 0)[2]
+        except ChildProcessError:
+            return None
+        return usage.ru_utime + usage.ru_stime
+
     def close(self) -> None:
+        """Forget it, reaped if it was left to us."""
         if self._pidfd >= 0:
+            self.reap()
             os.close(self._pidfd)
             self._pidfd = -1

@@ -16,8 +16,10 @@ from pydantic_core import ErrorDetails
 
 from securebench import _json
 from securebench._paths import relative_path
-from securebench._yaml import Loc, dotted
+from securebench._yaml import Loc, YamlDocument, dotted
 from securebench.errors import Problem
+
+MAX_PROBLEMS = 1000  # of one value; nobody reads more, and a hostile value could have millions
 
 T = TypeVar("T")
 Locate = Callable[[Loc], int]
@@ -55,6 +57,16 @@ class Schema(Generic[T]):
     def json_schema(self) -> dict[str, Any]:
         return self.adapter.json_schema()
 
+    def check(self, document: YamlDocument) -> T | list[Problem]:
+        """The typed value of a document, or every problem of its text and its content, each place once."""
+        if document.value is None and document.problems:
+            return document.problems
+        result = self.validate(document.value, document.file, document.line)
+        if isinstance(result, list):
+            known = {problem.field for problem in document.problems}
+            return document.problems + [problem for problem in result if problem.field not in known]
+        return document.problems or result
+
     def validate(self, value: Any, file: str, locate: Locate, at: Loc = ()) -> T | list[Problem]:
         """The typed value, or every problem with it. `at` is where `value` stands inside its document."""
         try:
@@ -63,6 +75,9 @@ class Schema(Generic[T]):
             details = error.errors(include_url=False)
         except RecursionError:
             return [Problem(file, locate(at), dotted(at), "nested too deeply")]
+        except (TypeError, ValueError):
+            return [Problem(file, locate(at), dotted(at), "expected plain data with finite numbers")]
+        details = _without_echoes(details[:MAX_PROBLEMS])
         return merged(self._problem(detail, value, file, locate, at) for detail in details)
 
     def _problem(self, detail: ErrorDetails, value: Any, file: str, locate: Locate, at: Loc) -> Problem:
@@ -91,6 +106,12 @@ class Schema(Generic[T]):
             members = node.get("anyOf", []) + node.get("oneOf", [])
             result += self._alternatives(members) if members else [node]
         return result
+
+
+def _without_echoes(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Without "too few items" where items are there but wrong: only the right ones were counted."""
+    inside = {detail["loc"][:depth] for detail in details for depth in range(len(detail["loc"]))}
+    return [detail for detail in details if detail["type"] != "too_short" or detail["loc"] not in inside]
 
 
 def _data_loc(loc: tuple[int | str, ...], value: Any, keep_last: bool) -> Loc:
@@ -131,10 +152,12 @@ _EXPECTED = {
 
 def _message(detail: ErrorDetails, loc: Loc) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "json_invalid":  # strict JSON that the model's own parser still refuses
+        return "nested too deeply" if "recursion" in detail["msg"] else "a text holds half a character (lone surrogate)"
     if kind == "missing":
         return "required key is missing"
     if kind == "extra_forbidden":
-        return f"unknown key {loc[-1]!r}"
+        return f"unknown key {str(loc[-1])[:80]!r}"
     if kind in _EXPECTED:
         return f"expected {_EXPECTED[kind]}, found {found(detail['input'])}"
     if kind == "union_tag_not_found":

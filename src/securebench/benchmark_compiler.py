@@ -30,7 +30,7 @@ class CompiledTasks(Sequence[SecureBenchTask]):
 
     def __init__(self, pack: BenchmarkPack, limit: int | None) -> None:
         self.pack = pack
-        self.length = len(pack) if limit is None else min(limit, len(pack))
+        self.length = len(pack) if limit is None else max(0, min(limit, len(pack)))
 
     def __len__(self) -> int:
         return self.length
@@ -57,15 +57,16 @@ def compile_benchmark_pack(pack: BenchmarkPack, *, limit: int | None = None) -> 
 def compile_benchmark_row(pack: BenchmarkPack, source: BenchmarkRow) -> SecureBenchTask:
     """One row as a task. Pure: reads nothing but its arguments."""
     row, family = source.row, FAMILIES[source.row.family]
+    assets: list[PackFile] = []
     files: dict[str, list[PackFile]] = {}
     for root, loc, ref in file_refs(row, pack.manifest):
-        name = str(loc[1]) if loc[0] == "eval" else "assets"
-        files.setdefault(name, []).append(_pack_file(pack, root, ref))
+        place = assets if loc[0] == "assets" else files.setdefault(str(loc[1]), [])
+        place.append(_pack_file(pack, root, ref))
     public = row.input.model_dump(mode="json", exclude_unset=True)
     private = row.eval.model_dump(mode="json", exclude_unset=True)
     resources = [Resource(name, Visibility.PUBLIC, value) for name, value in public.items()]
-    if "assets" in files:
-        resources.append(_assets(files.pop("assets")))
+    if assets:
+        resources.append(_assets(assets))
     resources += [
         Resource(name, eval_visibility(family.name, name), value, tuple(files.get(name, ())))
         for name, value in private.items()

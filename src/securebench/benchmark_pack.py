@@ -14,11 +14,13 @@ from typing import Any, overload
 
 from securebench import _fs, _json, _yaml
 from securebench._canonical import digest_bytes, digest_value
-from securebench._schema import FileRef, Schema, suggest
+from securebench._schema import FileRef, suggest
 from securebench._yaml import Loc, dotted
 from securebench.errors import IntegrityError, PackError, Problem, os_reason
+from securebench.families.base import Family
 from securebench.families.registry import FAMILIES
-from securebench.pack_schema import ENVIRONMENT, MANIFEST, AnyRow, Manifest, row_schema
+from securebench.pack_schema import MANIFEST, AnyRow, Manifest, row_schema
+from securebench.resources import Visibility
 from securebench.workspaces.path_policy import PathRefused, check_collisions, check_mount
 
 MAX_ROW_BYTES = 16 * 2**20
@@ -27,7 +29,6 @@ MAX_ROWS = 2_000_000
 MAX_ASSET_ENTRIES = 100_000
 MAX_ASSET_BYTES = 16 * 2**30
 MAX_PROBLEMS = 200
-_FILE_REF: Schema[FileRef] = Schema(FileRef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +86,37 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
         return map(self._read, self.entries)
 
     def _read(self, entry: RowIndex) -> BenchmarkRow:
-        with self.tasks_path.open("rb") as file:
-            file.seek(entry.offset)
-            data = file.read(entry.length)
+        try:
+            with _fs.open_named(self.tasks_path) as file:
+                file.seek(entry.offset)
+                data = file.read(entry.length)
+        except OSError as error:
+            raise IntegrityError(f"{self.tasks_path}: {os_reason(error)}, but the pack was loaded from it") from error
         if hashlib.sha256(data).digest() != entry.sha256:
             raise IntegrityError(f"{self.tasks_path}:{entry.line}: row changed since the pack was loaded; start again")
         row = _Rows(self.manifest, str(self.tasks_path)).check(data, entry.line)
         if isinstance(row, list):
             raise PackError(row)
-        files = {str(ref.path): self.file_digests[_key(root, ref)] for root, _, ref in file_refs(row, self.manifest)}
+        keys = {_key(root, ref) for root, _, ref in file_refs(row, self.manifest)}
+        files = {key: self.file_digests[key] for key in keys}
         return BenchmarkRow(row, entry.line, digest_value({"row": digest_bytes(data), "files": files}))
 
 
-def load_benchmark_pack(manifest: Path | str, tasks: Path | str) -> BenchmarkPack:
-    """Check both files and every asset they name. Raises PackError with all problems found."""
+def load_benchmark_pack(
+    manifest: Path | str, tasks: Path | str, *, on_row: Callable[[AnyRow, int], None] | None = None
+) -> BenchmarkPack:
+    """Check both files and every asset they name. Raises PackError with all problems found.
+
+    `on_row` sees every sound row and its line in this one pass."""
     manifest_path, tasks_path = Path(manifest), Path(tasks)
     data = _read_file(manifest_path, _yaml.MAX_BYTES)
     model = _check_manifest(data, str(manifest_path))
     rows = _Rows(model, str(tasks_path))
     assets = _Assets(manifest_path.parent, rows)
+    if tasks_path.resolve().is_relative_to((manifest_path.parent / model.asset_roots.public).resolve()):
+        rows.report(
+            [Problem(str(tasks_path), 0, "", "lies beneath asset_roots.public, whose files agents get; move it")]
+        )
     index: list[RowIndex] = []
     whole = hashlib.sha256()
     for line, offset, raw in _lines(tasks_path, rows, whole):
@@ -113,10 +126,12 @@ def load_benchmark_pack(manifest: Path | str, tasks: Path | str) -> BenchmarkPac
             continue
         assets.check(row, line)
         index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest()))
+        if on_row is not None:
+            on_row(row, line)
     if not index and not rows.problems:
         rows.report([Problem(str(tasks_path), 0, "", "holds no row; write one JSON object per line")])
     if rows.problems:
-        raise PackError(rows.shown())
+        raise PackError(rows.problems, rows.suppressed)
     digest = digest_value(
         {"manifest": digest_bytes(data), "tasks": "sha256:" + whole.hexdigest(), "files": assets.digests}
     )
@@ -147,12 +162,6 @@ def file_refs(row: AnyRow, manifest: Manifest) -> Iterator[tuple[str, Loc, FileR
 def _refs_in(value: Any, loc: Loc) -> Iterator[tuple[Loc, FileRef]]:
     if isinstance(value, FileRef):
         yield loc, value
-    elif isinstance(value, dict):
-        # A key nobody declared may still name a file; anything else about it stays opaque.
-        if "path" in value and value.keys() <= FileRef.model_fields.keys():
-            ref = _FILE_REF.validate(value, "", lambda _: 0)
-            if isinstance(ref, FileRef):
-                yield loc, ref
     elif isinstance(value, tuple):
         for number, item in enumerate(value):
             yield from _refs_in(item, (*loc, number))
@@ -167,7 +176,7 @@ def _key(root: str, ref: FileRef) -> str:
 
 def _read_file(path: Path, limit: int) -> bytes:
     try:
-        with path.open("rb") as file:
+        with _fs.open_named(path) as file:
             data = file.read(limit + 1)
     except OSError as error:
         raise PackError([Problem(str(path), 0, "", os_reason(error))]) from error
@@ -177,23 +186,16 @@ def _read_file(path: Path, limit: int) -> bytes:
 
 
 def _check_manifest(data: bytes, file: str) -> Manifest:
-    document = _yaml.parse(data, file)
-    problems = list(document.problems)
-    if document.value is not None or not problems:
-        result = MANIFEST.validate(document.value, file, document.line)
-        if isinstance(result, list):
-            raise PackError(problems + result)
-        defaults = ENVIRONMENT.validate(result.defaults.environment, file, document.line, ("defaults", "environment"))
-        problems += defaults if isinstance(defaults, list) else []
-        if not problems:
-            return result
-    raise PackError(problems)
+    result = MANIFEST.check(_yaml.parse(data, file))
+    if isinstance(result, list):
+        raise PackError(result)
+    return result
 
 
 def _lines(path: Path, rows: _Rows, whole: Any) -> Iterator[tuple[int, int, bytes]]:
     """Line number, offset and bytes of every line that is not blank."""
     try:
-        with path.open("rb") as file:
+        with _fs.open_named(path) as file:
             if os.fstat(file.fileno()).st_size > MAX_TASKS_BYTES:
                 rows.report([Problem(str(path), 0, "", f"file is larger than {MAX_TASKS_BYTES} bytes")])
                 return
@@ -219,6 +221,7 @@ class _Rows:
 
     def __init__(self, manifest: Manifest, file: str) -> None:
         self.manifest = manifest
+        self.environment = manifest.defaults.environment.model_dump(mode="json", exclude_unset=True)
         self.file = file
         self.first_line: dict[str, int] = {}
         self.problems: list[Problem] = []
@@ -228,11 +231,6 @@ class _Rows:
         room = MAX_PROBLEMS - len(self.problems)
         self.problems += problems[:room]
         self.suppressed += max(0, len(problems) - room)
-
-    def shown(self) -> list[Problem]:
-        if not self.suppressed:
-            return self.problems
-        return [*self.problems, Problem(self.file, 2**31, "", f"… and {self.suppressed} more problems")]
 
     def check(self, raw: bytes, line: int) -> AnyRow | list[Problem]:
         """The typed row, or every problem with it."""
@@ -246,24 +244,47 @@ class _Rows:
             return [problem(str(error))]
         if not isinstance(value, dict):
             return [problem("expected one JSON object per line")]
+        problems = []
+        name = value.get("id")
+        if isinstance(name, str) and (first := self.first_line.setdefault(name, line)) != line:
+            problems.append(problem(f"duplicate id {name[:80]!r} (first on line {first})", ("id",)))
         family = value.get("family", self.manifest.defaults.family)
         if not isinstance(family, str) or family not in FAMILIES:
             hint = suggest(family, FAMILIES) if isinstance(family, str) else ""
-            return [problem(f"expected one of {', '.join(FAMILIES)}{hint}", ("family",))]
+            return [*problems, problem(f"expected one of {', '.join(FAMILIES)}{hint}", ("family",))]
         contract = FAMILIES[family]
-        merged = _with_defaults(value, family, self.manifest.defaults.environment)
+        merged = _with_defaults(value, family, self.environment)
         row = row_schema(contract).validate(merged, self.file, lambda _: line)
+        public, private = value.get("input"), value.get("eval")
+        if isinstance(private, dict):
+            problems += [problem(message, loc) for loc, message in contract.eval_model.refused_keys(private)]
+        if isinstance(private, dict) and isinstance(public, dict):
+            both = public.keys() & private.keys()
+            problems += [problem("stands in both input and eval; one name, one lane", ("eval", name)) for name in both]
         if isinstance(row, list):
-            return row
-        problems = [problem(message, loc) for loc, message in row.eval.misspelt()]
+            return problems + row
         problems += [problem(message, loc) for loc, message in contract.check(row.input, row.eval)]
-        both = row.input.model_fields_set & (row.eval.model_fields_set | (row.eval.__pydantic_extra__ or {}).keys())
-        problems += [problem("stands in both input and eval; one name, one lane", ("eval", name)) for name in both]
         problems += self._refused_mounts(row, problem)
-        first = self.first_line.setdefault(row.id, line)
-        if first != line:
-            problems.append(problem(f"duplicate id {row.id!r} (first on line {first})", ("id",)))
+        problems += self._private_collisions(row, contract, problem)
         return problems or row
+
+    def _private_collisions(
+        self, row: AnyRow, contract: Family, problem: Callable[[str, Loc], Problem]
+    ) -> Iterator[Problem]:
+        """Private values and files of one lane that would appear at one place; the same file twice is one file."""
+        places: dict[Visibility, set[tuple[PurePosixPath, str]]] = {}
+        for name in row.eval.model_fields_set | (row.eval.__pydantic_extra__ or {}).keys():
+            lane = contract.lanes.get(name, Visibility.HIDDEN)
+            places.setdefault(lane, set()).add((PurePosixPath(f"{name}.json"), ""))
+        for root, loc, ref in file_refs(row, self.manifest):
+            if root == self.manifest.asset_roots.eval:
+                lane = contract.lanes.get(str(loc[1]), Visibility.HIDDEN)
+                places.setdefault(lane, set()).add((PurePosixPath(ref.mount or ref.path), ref.path))
+        for lane_places in places.values():
+            try:
+                check_collisions(place for place, _ in lane_places)
+            except PathRefused as error:
+                yield problem(str(error), ("eval",))
 
     @staticmethod
     def _refused_mounts(row: AnyRow, problem: Callable[[str, Loc], Problem]) -> Iterator[Problem]:
@@ -311,5 +332,7 @@ class _Assets:
                         )
                 except _fs.UnsafeEntry as error:
                     self.faults[key] = str(error)
+                except OSError as error:
+                    self.faults[key] = f"{key} {os_reason(error)}"
             if key in self.faults:
                 self.rows.report([Problem(self.rows.file, line, dotted((*loc, "path")), self.faults[key])])

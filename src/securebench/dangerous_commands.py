@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from securebench.errors import ConfigError
@@ -43,8 +44,10 @@ class VerificationPolicy:
     def capabilities_for(self, needed: Iterable[str]) -> frozenset[str]:
         """The capabilities those commands need, and no more. Raises ConfigError for one that is not allowed."""
         granted = set()
-        for command in needed:
-            if command in self.deny_commands:
+        denied = {PurePosixPath(command).name for command in self.deny_commands}
+        for spelled in needed:
+            command = PurePosixPath(spelled).name  # a path to it is the same command
+            if command in denied:
                 raise ConfigError(f"command {command!r} is in verification.deny_commands, but the task needs it")
             capability = DANGEROUS_COMMANDS.get(command)
             if capability is None:

@@ -57,7 +57,7 @@ class Problem:
 
 def os_reason(error: OSError) -> str:
     """`cannot be read: no such file or directory`, without the path, which the caller names."""
-    return f"cannot be read: {os.strerror(error.errno or 0).lower()}"
+    return f"cannot be read: {(error.strerror or os.strerror(error.errno or 0)).lower()}"
 
 
 class SecureBenchError(Exception):
@@ -67,13 +67,14 @@ class SecureBenchError(Exception):
 class ConfigError(SecureBenchError):
     """The operator has to change a flag or a file. Carries every problem found, not just the first."""
 
-    def __init__(self, problems: str | Iterable[Problem]) -> None:
+    def __init__(self, problems: str | Iterable[Problem], suppressed: int = 0) -> None:
         if isinstance(problems, str):
             self.problems: tuple[Problem, ...] = ()
             super().__init__(problems)
         else:
             self.problems = tuple(sorted(problems))
-            super().__init__("\n".join(map(str, self.problems)))
+            more = [f"… and {suppressed} more problems"] if suppressed else []
+            super().__init__("\n".join([*map(str, self.problems), *more]))
 
 
 class PackError(ConfigError):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
 
-from securebench._paths import canonical_key, overlaps
-from securebench._schema import ClosedModel, FileRef, RelativePath, Schema
+from securebench._paths import canonical_key, overlaps, relative_path
+from securebench._schema import ClosedModel, FileRef, RelativePath, Schema, suggest
 from securebench.families.base import EvalModel, Family, InputModel, Seconds
 from securebench.families.registry import FAMILIES
 
@@ -27,6 +26,7 @@ def _printable(text: str) -> str:
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_printable)]
 
+MAX_SIZE = 2**50
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
@@ -36,8 +36,8 @@ def _parse_size(value: int | str) -> int:
         if match is None:
             raise ValueError("expected a size such as 512m, 1g or a number of bytes")
         value = int(match[1]) * _UNITS[match[2]]
-    if value <= 0:
-        raise ValueError("must be greater than 0")
+    if not 0 < value <= MAX_SIZE:
+        raise ValueError("must be greater than 0 and at most 1024t")
     return value
 
 
@@ -46,10 +46,21 @@ Size = Annotated[int | str, AfterValidator(_parse_size)]
 
 
 def _check_workdir(text: str) -> str:
-    path = PurePosixPath(text)
-    if not path.is_absolute() or ".." in path.parts or "\0" in text or str(path) == "/":
-        raise ValueError("must be an absolute path below '/', without '..'")
-    return str(path)
+    if not text.startswith("/") or text == "/":
+        raise ValueError("must be an absolute path below '/'")
+    return f"/{relative_path(text[1:])}"
+
+
+def _check_image(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]*", text, re.ASCII):
+        raise ValueError("expected an image such as python:3.12 or name@sha256:…")
+    return text
+
+
+def _check_family(text: str) -> str:
+    if text not in FAMILIES:
+        raise ValueError(f"expected one of {', '.join(FAMILIES)}{suggest(text, FAMILIES)}")
+    return text
 
 
 def _check_domain(text: str) -> str:
@@ -66,7 +77,7 @@ class Resources(ClosedModel):
     """What one sandbox of a task may use."""
 
     memory: Size | None = None
-    cpus: Annotated[float, Field(gt=0, le=1024, strict=False)] | None = None
+    cpus: Annotated[float, Field(gt=0, le=1024)] | None = None
     pids: Annotated[int, Field(gt=0, le=100_000)] | None = None
     disk: Size | None = None
 
@@ -80,7 +91,7 @@ class NetworkPolicy(ClosedModel):
 class Environment(ClosedModel):
     """Where a task runs."""
 
-    image: Name | None = None
+    image: Annotated[Name, AfterValidator(_check_image)] | None = None
     workdir: Annotated[str, AfterValidator(_check_workdir)] | None = None
     timeout_seconds: Seconds | None = None
     materialize_workdir_from_image: bool = False
@@ -91,14 +102,8 @@ class Environment(ClosedModel):
 class Defaults(ClosedModel):
     """What rows of the pack need not repeat."""
 
-    family: str | None = None
-    environment: dict[str, JsonValue] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _known_family(self) -> Defaults:
-        if self.family is not None and self.family not in FAMILIES:
-            raise ValueError(f"family: expected one of {', '.join(FAMILIES)}")
-        return self
+    family: Annotated[str, AfterValidator(_check_family), Field(json_schema_extra={"enum": [*FAMILIES]})] | None = None
+    environment: Environment = Field(default_factory=Environment)
 
 
 class AssetRoots(ClosedModel):
@@ -142,7 +147,6 @@ class Row(ClosedModel, Generic[Input, Eval]):
 
 AnyRow = Row[Any, Any]
 MANIFEST: Schema[Manifest] = Schema(Manifest)
-ENVIRONMENT: Schema[Environment] = Schema(Environment)
 
 
 @cache
@@ -159,6 +163,7 @@ def row_json_schema() -> dict[str, Any]:
         schema = dict(row_schema(family).json_schema)
         definitions.update(schema.pop("$defs", {}))
         schema["properties"] = schema["properties"] | {"family": {"const": name, "type": "string"}}
+        schema["required"] = [key for key in schema["required"] if key != "family"]  # the manifest may give it
         schema["title"] = f"{name} row"
         branches.append(schema)
     return {

@@ -18,7 +18,7 @@ from securebench._schema import ClosedModel, RelativePath, Schema
 from securebench._yaml import YamlDocument
 from securebench.dangerous_commands import VerificationPolicy
 from securebench.errors import ConfigError, Problem, os_reason
-from securebench.families.base import Argv, Seconds, Text
+from securebench.families.base import Argument, Argv, Seconds, Text
 from securebench.pack_schema import Domain, Size
 
 SUPPORTED_SCHEMA_VERSIONS = ("0.2", "0.3")
@@ -65,14 +65,14 @@ class SandboxSection(ClosedModel):
     backend: Literal["auto", "bubblewrap", "docker"] = "auto"
     runtime: Text | None = None
     memory: Size | None = None
-    cpus: Annotated[float, Field(gt=0, strict=False)] | None = None
+    cpus: Annotated[float, Field(gt=0)] | None = None
     pids: Positive | None = None
     disk: Size | None = None
 
 
 class BudgetSection(ClosedModel):
     tokens: Positive | None = None
-    usd: Annotated[float, Field(gt=0, strict=False)] | None = None
+    usd: Annotated[float, Field(gt=0)] | None = None
     seconds: Seconds | None = None
 
 
@@ -92,7 +92,7 @@ def _command_shape(value: object) -> str:
 class CommandConfig(ClosedModel):
     """A fixed command: a string is given to `sh -lc`, a list is run as it stands."""
 
-    command: Annotated[Annotated[Text, Tag("shell")] | Annotated[Argv, Tag("argv")], Discriminator(_command_shape)]
+    command: Annotated[Annotated[Argument, Tag("shell")] | Annotated[Argv, Tag("argv")], Discriminator(_command_shape)]
     artifact_path: RelativePath | None = None
     task_file: RelativePath = "task.json"
     timeout_seconds: Seconds | None = None
@@ -123,7 +123,7 @@ class ChatConfig(ClosedModel):
     model: Text
     api_key_env: EnvName | None = None
     timeout_seconds: Seconds = 300.0
-    temperature: Annotated[float, Field(ge=0, le=2, strict=False)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Positive | None = None
 
 
@@ -253,8 +253,6 @@ def load_tester_config(path: Path | str, *, env: Mapping[str, str] | None = None
     except OSError as error:
         raise ConfigError([Problem(str(path), 0, "", os_reason(error))]) from error
     document = _yaml.parse(data, str(path))
-    if document.value is None and document.problems:
-        raise ConfigError(document.problems)
     return _resolve(document, path.parent, env or {})
 
 
@@ -264,15 +262,10 @@ def parse_tester_config(data: Any, *, base_dir: Path | str = ".", env: Mapping[s
 
 
 def _resolve(document: YamlDocument, base: Path, env: Mapping[str, str]) -> TesterConfig:
-    value = document.value
-    if isinstance(value, dict) and value.get("schema_version") not in SUPPORTED_SCHEMA_VERSIONS:
-        message = f'expected schema_version: "{SUPPORTED_SCHEMA_VERSIONS[-1]}" (or "0.2"), in quotes'
-        line = document.line(("schema_version",))
-        raise ConfigError([*document.problems, Problem(document.file, line, "schema_version", message)])
-    model = TESTER.validate(value, document.file, document.line)
-    problems = list(document.problems) + (model if isinstance(model, list) else [])
-    if isinstance(model, list) or problems:
-        raise ConfigError(problems)
+    _check_version(document)
+    model = TESTER.check(document)
+    if isinstance(model, list):
+        raise ConfigError(model)
     extended = model if isinstance(model, TesterFile03) else None
     return TesterConfig(
         schema_version=model.schema_version,
@@ -292,7 +285,21 @@ def _resolve(document: YamlDocument, base: Path, env: Mapping[str, str]) -> Test
     )
 
 
-_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)", re.ASCII)
+def _check_version(document: YamlDocument) -> None:
+    """A version that is missing or only lacks its quotes is one more problem; the rest is checked all the same."""
+    value = document.value
+    if not isinstance(value, dict) or value.get("schema_version") in SUPPORTED_SCHEMA_VERSIONS:
+        return
+    message = f'expected schema_version: "{SUPPORTED_SCHEMA_VERSIONS[-1]}" (or "0.2"), in quotes'
+    line = document.line(("schema_version",))
+    document.problems.append(Problem(document.file, line, "schema_version", message))
+    meant = str(value.get("schema_version", SUPPORTED_SCHEMA_VERSIONS[-1]))
+    if meant not in SUPPORTED_SCHEMA_VERSIONS:
+        raise ConfigError(document.problems)
+    document.value = value | {"schema_version": meant}
+
+
+_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)", re.ASCII)
 
 
 def load_env_file(path: Path | str) -> dict[str, str]:
@@ -301,16 +308,17 @@ def load_env_file(path: Path | str) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_ENV_BYTES + 1)
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError([Problem(str(path), 0, "", os_reason(error))]) from error
     except UnicodeDecodeError as error:
-        raise ConfigError([Problem(str(path), 0, "", "not UTF-8")]) from error
+        place = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError([Problem(str(path), place, "", "not UTF-8")]) from None  # the cause holds the whole file
     if len(data) > MAX_ENV_BYTES:
         raise ConfigError([Problem(str(path), 0, "", f"file is larger than {MAX_ENV_BYTES} bytes")])
     result: dict[str, str] = {}
     problems = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
@@ -318,12 +326,21 @@ def load_env_file(path: Path | str) -> dict[str, str]:
         if match is None:
             problems.append(Problem(str(path), number, "", "expected NAME=value"))
             continue
-        name, value = match[1], match[2].strip()
-        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        if name in result:
+        name, value = match[1], _env_value(match[2].strip())
+        if value is None or "\0" in value:
+            problems.append(Problem(str(path), number, name, "has unbalanced quotes or a NUL character"))
+        elif name in result:
             problems.append(Problem(str(path), number, name, "is set twice"))
-        result[name] = value
+        else:
+            result[name] = value
     if problems:
         raise ConfigError(problems)
     return result
+
+
+def _env_value(text: str) -> str | None:
+    """What stands between quotes, or before a comment; None where a quote is not closed."""
+    if text[:1] in {"'", '"'}:
+        value, closed, rest = text[1:].partition(text[0])
+        return value if closed and (not rest or rest.lstrip().startswith("#")) else None
+    return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].rstrip()

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from securebench.answers.characters import is_readable
 from securebench.answers.text import without_period
@@ -21,6 +22,7 @@ _FRACTION = re.compile(r"(?:(?P<whole>[0-9]+) )?(?P<top>[0-9]+)/(?P<bottom>[0-9]
 _NUMERAL_START = frozenset("0123456789+-.,/ ")
 
 
+@lru_cache(maxsize=64)  # the same control responses meet every row of a pack
 def read_number(text: str, unit: str | None = None) -> Fraction | None:
     """The number that `text` spells, or None.
 
@@ -115,6 +117,7 @@ class Margin:
         return abs(value - accepted) <= max(self.absolute, self.relative * abs(accepted))
 
 
+@lru_cache(maxsize=64)
 def exact(value: int | float) -> Fraction:
     """A finite number of the pack as its author wrote it: 0.1 is one tenth, not the nearest binary fraction."""
     return Fraction(value) if isinstance(value, int) else Fraction(repr(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from functools import lru_cache
 
 from securebench.answers.verdict import TextVerdict, ambiguous, malformed
 
@@ -14,6 +15,7 @@ _BETWEEN = re.compile(r"[^A-Za-z0-9]+")
 _CONNECTIVES = frozenset({"and", "or"})
 
 
+@lru_cache(maxsize=64)  # the same control responses meet every row of a pack
 def read_option(text: str, count: int) -> int | TextVerdict:
     """The index of the one option that `text` names, out of `count`.
 
@@ -29,6 +31,7 @@ def read_option(text: str, count: int) -> int | TextVerdict:
     return malformed("not_an_option_letter")
 
 
+@lru_cache(maxsize=64)  # the same control responses meet every row of a pack
 def read_options(text: str, count: int) -> frozenset[int] | TextVerdict:
     """The indices of the options in a comma-separated list, in any order.
 

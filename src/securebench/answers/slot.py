@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from securebench.answers.characters import BLANK, MAX_ANSWER, MAX_RESPONSE, is_readable
 from securebench.answers.verdict import TextVerdict, ambiguous, malformed, no_answer
@@ -32,6 +33,7 @@ class Slot:
     rule: str
 
 
+@lru_cache(maxsize=64)  # the same control responses meet every row of a pack
 def final_slot(response: str) -> Slot | TextVerdict:
     """The one final answer of a response, or why there is none.
 

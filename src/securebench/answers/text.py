@@ -5,6 +5,7 @@ Signs, points, commas, symbols and every word stay: 1.5 is not 15, -5 is not 5, 
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 from securebench.answers.characters import MAX_ANSWER, is_readable
 
@@ -13,6 +14,7 @@ _LONGEST_UNIT = 4
 _TYPOGRAPHIC_APOSTROPHE = "\u2019"
 
 
+@lru_cache(maxsize=64)  # the same control responses meet every row of a pack
 def read_text(text: str) -> str | None:
     """The text in the form in which two texts are compared, or None where it is no readable text.
 
@@ -31,14 +33,15 @@ def read_text(text: str) -> str | None:
 def words(text: str) -> list[str]:
     """The words of readable text, by rules 2 to 4 of `read_text`."""
     text = unicodedata.normalize("NFC", text).replace(_TYPOGRAPHIC_APOSTROPHE, "'")
-    if not any(map(str.isdigit, text)):
-        return _folded(text).split()
-    result: list[str] = []
+    result = _folded(text).split()
+    digits = set(filter(str.isdigit, set(text)))
+    if not digits:
+        return result
     after_digit = False
-    for word in text.split():
-        keeps_case = any(map(str.isdigit, word)) or (after_digit and _could_be_unit(word))
-        result.append(word if keeps_case else _folded(word))
-        after_digit = word[-1].isdigit()
+    for index, word in enumerate(text.split()):
+        if not digits.isdisjoint(word) or (after_digit and _could_be_unit(word)):
+            result[index] = word
+        after_digit = word[-1] in digits
     return result
 
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from securebench.answers.characters import BLANK, MAX_RESPONSE, is_readable
 from securebench.answers.text import SENTENCE_MARKS, words
@@ -35,6 +36,7 @@ class Tokens:
         return _tokens([word.strip(_DECORATION).rstrip(SENTENCE_MARKS) for word in line.split()])
 
 
+@lru_cache(maxsize=64)  # the same control responses meet every row of a pack
 def read_tokens(text: str) -> Tokens | None:
     """The tokens of `text`, or None where it is too long or holds an invisible character.
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from securebench.answers.verdict import TextVerdict
-from securebench.benchmark_pack import BenchmarkPack
+from securebench.benchmark_pack import BenchmarkPack, load_benchmark_pack
 from securebench.families.free_response import ContainsAnyRubric
+from securebench.families.short_answer import row_key
 from securebench.pack_schema import AnyRow
-from securebench.verifiers.free_response import judge_contains_any
-from securebench.verifiers.multiple_choice import judge_multiple_choice
+from securebench.verifiers import free_response, multiple_choice, short_answer
 from securebench.verifiers.negative_controls import negative_controls
-from securebench.verifiers.short_answer import judge_short_answer
 
 Judge = Callable[[str], TextVerdict]
 
@@ -54,34 +55,36 @@ class ControlReport:
         }
 
 
-def run_negative_controls(pack: BenchmarkPack) -> ControlReport:
-    """Give every control to every task whose verdict is a pure function of text."""
+def load_with_controls(manifest: Path, tasks: Path) -> tuple[BenchmarkPack, ControlReport]:
+    """Load a pack and give every control to every task whose verdict is a pure function of text, in one pass.
+
+    Raises PackError as `load_benchmark_pack` does."""
     report = ControlReport()
-    for entry in pack:
-        row = entry.row
-        report.rows += 1
-        report.families[row.family] += 1
-        judge = text_judge(row)
-        if judge is None:
+    return load_benchmark_pack(manifest, tasks, on_row=partial(_control, report)), report
+
+
+def _control(report: ControlReport, row: AnyRow, line: int) -> None:
+    report.rows += 1
+    report.families[row.family] += 1
+    judge = text_judge(row)
+    if judge is None:
+        return
+    report.controlled += 1
+    for control in negative_controls(row.family, row.input.model_dump(mode="json", exclude_none=True)):
+        if not judge(control.response).passed:
             continue
-        report.controlled += 1
-        for control in negative_controls(row.family, row.input.model_dump(mode="json", exclude_none=True)):
-            if not judge(control.response).passed:
-                continue
-            if control.must_fail:
-                report.violations.append(Violation(row.id, entry.line, control.name))
-            else:
-                report.constants[control.name.partition(":")[2]] += 1
-    return report
+        if control.must_fail:
+            report.violations.append(Violation(row.id, line, control.name))
+        else:
+            report.constants[control.name.partition(":")[2]] += 1
 
 
 def text_judge(row: AnyRow) -> Judge | None:
     """The pure verdict of a row's family on a text, or None where code has to run or a model has to judge."""
-    public, private = row.input, row.eval
     if row.family == "multiple_choice":
-        return lambda text: judge_multiple_choice(public, private, text)
+        return partial(multiple_choice.judge_with_key, multiple_choice.option_key(row.input, row.eval))
     if row.family == "short_answer":
-        return lambda text: judge_short_answer(public, private, text)
-    if row.family == "free_response" and isinstance(private.rubric, ContainsAnyRubric):
-        return lambda text: judge_contains_any(private.rubric, text)
+        return partial(short_answer.judge_with_key, row_key(row.input, row.eval))
+    if row.family == "free_response" and isinstance(row.eval.rubric, ContainsAnyRubric):
+        return partial(free_response.judge_with_key, free_response.rubric_key(row.eval.rubric))
     return None

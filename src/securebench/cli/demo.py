@@ -74,8 +74,6 @@ def _print(summaries: dict[str, TesterRunSummary], tried: list[tuple[str, str]],
     for what, result in tried:
         table.add_row(Text(one_line(what, 60)), Text(one_line(result, 60), "red" if "FOUND" in result else "green"))
     reasons = ", ".join(f"{reason} {count}" for reason, count in summaries["cheat"].failure_reasons.items())
-    table.add_row(
-        Text("print every option, number and verdict it knows"), Text(f"scored 0: {reasons}", "green")
-    )
+    table.add_row(Text("print every option, number and verdict it knows"), Text(f"scored 0: {reasons}", "green"))
     console.print(table)
     console.print(f"Records: {output_dir}" if output_dir else "Next: securebench init my-pack", markup=False)

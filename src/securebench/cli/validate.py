@@ -22,19 +22,18 @@ def command(pack: Path, as_json: bool) -> int:
     Every problem of every file is reported with file, line and field (exit 2). Then each text task gets the negative
     controls: empty, shape-only, echo of the question, all options at once. One that passes is a fault of the pack
     (exit 1)."""
-    from securebench.audit.pack_controls import run_negative_controls
-    from securebench.benchmark_pack import find_pack, load_benchmark_pack
+    from securebench.audit.pack_controls import load_with_controls
+    from securebench.benchmark_pack import find_pack
     from securebench.errors import ConfigError
 
     try:
-        loaded = load_benchmark_pack(*find_pack(pack))
+        loaded, report = load_with_controls(*find_pack(pack))
     except ConfigError as error:
         if not as_json:
             raise
         problems = [{"file": p.file, "line": p.line, "field": p.field, "message": p.message} for p in error.problems]
         click.echo(json.dumps({"ok": False, "problems": problems or [{"message": str(error)}]}, indent=2))
         return 2
-    report = run_negative_controls(loaded)
     if as_json:
         click.echo(json.dumps({"ok": report.ok, "id": loaded.manifest.id, "digest": loaded.digest, **report.as_json()}))
     else:

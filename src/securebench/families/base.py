@@ -9,8 +9,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol
 
-from pydantic import ConfigDict, Discriminator, Field, JsonValue, StringConstraints, Tag
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, JsonValue, StringConstraints, Tag
 
+from securebench._paths import relative_path
 from securebench._schema import ClosedModel, FileRef, suggest
 from securebench._yaml import Loc
 from securebench.resources import Visibility
@@ -20,8 +21,18 @@ EVALUATION_INPUTS = Visibility.EVALUATION_INPUTS
 
 MAX_TEXT = 4 * 1024 * 1024
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
-Seconds = Annotated[float, Field(gt=0, le=86_400, strict=False)]
-Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("contains a NUL character")
+    return text
+
+
+Argument = Annotated[str, StringConstraints(min_length=1, max_length=120_000), AfterValidator(_no_nul)]
+"""Text that can be an argument of a program; the kernel takes no more than 128 KiB each."""
+Argv = Annotated[tuple[Argument, ...], Field(min_length=1)]
 
 
 class CandidateKind(StrEnum):
@@ -37,17 +48,44 @@ class InputModel(ClosedModel):
     """The public fields of a row."""
 
 
+def _file_or_value(value: Any) -> str:
+    named = isinstance(value, dict) and "path" in value and value.keys() <= FileRef.model_fields.keys()
+    return "file" if named or isinstance(value, FileRef) else "value"
+
+
+FileOrValue = Annotated[
+    Annotated[FileRef, Tag("file")] | Annotated[JsonValue, Tag("value")], Discriminator(_file_or_value)
+]
+"""Any JSON value; one of the form `{path[, mount, read_only]}` is a file under the eval root."""
+
+
 class EvalModel(ClosedModel):
     """The private fields of a row. Each declares its lane; a key nobody declared is kept, and is hidden."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, JsonValue]
+    __pydantic_extra__: dict[str, FileOrValue]
 
-    def misspelt(self) -> Iterable[tuple[Loc, str]]:
-        """Undeclared keys so close to a declared one that keeping them quietly would hide a mistake."""
-        for key in self.__pydantic_extra__:
-            if hint := suggest(key, type(self).model_fields):
-                yield ("eval", key), f"unknown key {key!r}{hint}"
+    @classmethod
+    def refused_keys(cls, keys: Iterable[str]) -> Iterable[tuple[Loc, str]]:
+        """Undeclared keys that cannot name a file, or come so close to a declared one that keeping them quietly
+        would hide a mistake."""
+        for key in keys:
+            if key in cls.model_fields:
+                continue
+            if hint := suggest(key, cls.model_fields):
+                yield ("eval", key), f"unknown key {key[:80]!r}{hint}"
+            elif key == "assets":
+                yield ("eval", key), "names the public files of a row; choose another key for private ones"
+            elif problem := _name_problem(key):
+                yield ("eval", key), f"cannot be the name of a value: {problem}"
+
+
+def _name_problem(key: str) -> str | None:
+    try:
+        relative_path(f"{key}.json")
+    except ValueError as error:
+        return str(error)
+    return "contains '/'" if "/" in key else None
 
 
 def text_or_file(value: Any) -> str:

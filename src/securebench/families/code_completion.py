@@ -46,7 +46,7 @@ class Case(ClosedModel):
     expected: JsonValue = None
     raises: Text | None = None
     predicate: Text | None = None
-    tolerance: Annotated[float, Field(ge=0, strict=False)] | None = None
+    tolerance: Annotated[float, Field(ge=0)] | None = None
 
     @model_validator(mode="after")
     def _one_outcome(self) -> Case:
@@ -78,7 +78,7 @@ class IoTests(ClosedModel):
     compile: Argv | None = None
     run: Argv
     compare: Literal["exact", "tokens", "float"] = "exact"
-    tolerance: Annotated[float, Field(ge=0, strict=False)] | None = None
+    tolerance: Annotated[float, Field(ge=0)] | None = None
     checker: FileRef | None = None
     cases: Annotated[tuple[IoCase, ...], Field(min_length=1)]
     timeout_seconds: Seconds | None = None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import JsonValue
-
 from securebench._schema import FileRef
 from securebench.families.base import (
     EVALUATION_INPUTS,
     HIDDEN,
+    Argument,
     CandidateKind,
     EvalModel,
     Family,
+    FileOrValue,
     InputModel,
     Seconds,
     Text,
@@ -33,10 +33,10 @@ class Checker(FileRef):
 
 class TerminalTaskEval(EvalModel):
     checker: Annotated[Checker, EVALUATION_INPUTS]
-    needed_commands: Annotated[tuple[Text, ...], EVALUATION_INPUTS] = ()
+    needed_commands: Annotated[tuple[Argument, ...], EVALUATION_INPUTS] = ()
     run_tests: Annotated[FileRef | None, EVALUATION_INPUTS] = None
     test_files: Annotated[tuple[FileRef, ...], EVALUATION_INPUTS] = ()
-    expected_state: Annotated[JsonValue, HIDDEN] = None
+    expected_state: Annotated[FileOrValue, HIDDEN] = None
 
 
 FAMILY = Family(

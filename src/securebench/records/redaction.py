@@ -1,13 +1,14 @@
 """Keep the pack's private values out of everything the trusted side writes.
 
 A private text of at least `MIN_LENGTH` characters is scrubbed wherever it occurs, also JSON-escaped, URL-encoded,
-hex or base64. Shorter ones (`A`, `42`) would blank innocent text, so they are scrubbed only where a whole field
-equals one. A candidate's own bytes are never passed through here: blanking what it got right would tell which
-values are right, and a record must hold what was judged."""
+HTML-escaped, hex or base64. Shorter ones (`A`, `42`) would blank innocent text, so they are scrubbed only where a
+whole text equals one. A candidate's own bytes are never passed through here: blanking what it got right would
+tell which values are right, and a record must hold what was judged."""
 
 from __future__ import annotations
 
 import base64
+import html
 import json
 import math
 import re
@@ -27,26 +28,38 @@ class Redactor:
     def __init__(self, secrets: Iterable[Json]) -> None:
         leaves = {text for secret in secrets for text in _leaves(secret)}
         self._short = {leaf for leaf in leaves if len(leaf) < MIN_LENGTH}
-        long = {leaf for leaf in leaves if len(leaf) >= MIN_LENGTH}
-        spellings = {spelling for leaf in long for spelling in _spellings(leaf)}
+        self._long = leaves - self._short
+        spellings = {spelling for leaf in self._long for spelling in _spellings(leaf)}
         # Longest first, so that a value that contains another is scrubbed whole.
-        ordered = sorted(spellings, key=lambda text: (-len(text), text))
-        self._pattern = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE) if ordered else None
+        self._spellings = [(_fold(text), text) for text in sorted(spellings, key=lambda text: (-len(text), text))]
 
     def text(self, text: str) -> str:
-        if text in self._short:
+        if text.strip() in self._short:
             return REDACTED
-        return self._pattern.sub(REDACTED, text) if self._pattern else text
+        folded = _fold(text)
+        # A pattern of all spellings can be megabytes; one of those that do occur is nearly always empty.
+        present = [re.escape(spelling) for fold, spelling in self._spellings if fold in folded]
+        return re.sub("|".join(present), REDACTED, text, flags=re.IGNORECASE) if present else text
 
     def value(self, value: Any) -> Any:
         """A plain JSON copy of a value with every text scrubbed, keys included. Total: it never fails to serialise."""
-        if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+            return REDACTED if str(value) in self._long else value
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
             return [self.value(item) for item in value]
         return self.text(str(value))
+
+
+def _fold(text: str) -> str:
+    """Lower case, one character for one."""
+    lower = text.lower()
+    return (
+        lower if len(lower) == len(text) else "".join(char if len(char.lower()) > 1 else char.lower() for char in text)
+    )
 
 
 def _leaves(value: Json) -> Iterator[str]:
@@ -69,6 +82,8 @@ def _spellings(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield repr(text)[1:-1]
+    yield html.escape(text)
+    yield quote(raw)
     yield quote(raw, safe="")
     yield quote_plus(raw)
     yield raw.hex()

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +46,7 @@ class RecordStore:
         self.directory = directory
         self.path = directory / RECORDS_FILE
         self.repair: Repair | None = None
-        self._head = CHAIN_START
+        self._head: str | None = None  # unknown until what is there has been read
         self._lock = -1
         self._file = -1
 
@@ -51,9 +54,12 @@ class RecordStore:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.directory)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise StoreError(f"{self.path}: not a regular file")
             _sync_directory(self.directory)
             self.repair = self._set_torn_tail_aside()
+            self._head = CHAIN_START if os.fstat(self._file).st_size == 0 else None
         except OSError as error:
             self.__exit__()
             raise StoreError(f"{self.directory}: cannot be used as a run directory: {error.strerror}") from error
@@ -72,26 +78,30 @@ class RecordStore:
         """Every record, after checking its place in the chain. Raises IntegrityError naming the line.
 
         Must be read to the end before the first `append`."""
+        head = CHAIN_START
         for line_number, line, record in read_records(self.path):
-            if record.get("previous") != self._head:
+            if record.get("previous") != head:
                 raise IntegrityError(
                     f"{self.path}:{line_number}: does not follow the line before it; a line was changed, "
                     "dropped, inserted or moved"
                 )
-            self._head = digest_bytes(line)
+            head = digest_bytes(line)
             yield record
+        self._head = head
 
     def append(self, record: dict[str, Any]) -> None:
         """Write one line and sync it. Raises StoreError; a line that did not fit is taken back."""
+        if self._head is None:
+            raise StoreError(f"{self.path}: holds records that have not been read and checked")
         line = (_json.dumps(record | {"previous": self._head}) + "\n").encode()
+        if len(line) > MAX_LINE:
+            raise StoreError(f"{self.path}: a record of {len(line)} bytes is too large; at most {MAX_LINE} are allowed")
         size = os.fstat(self._file).st_size
         try:
-            view = memoryview(line)
-            while view:
-                view = view[os.write(self._file, view) :]
-            os.fsync(self._file)
+            _write_all(self._file, line)
         except OSError as error:
-            os.ftruncate(self._file, size)
+            with suppress(OSError):
+                os.ftruncate(self._file, size)
             raise StoreError(f"{self.path}: record could not be written: {error.strerror}") from error
         self._head = digest_bytes(line)
 
@@ -100,14 +110,16 @@ class RecordStore:
         keep = _end_of_last_line(self._file, size)
         if keep == size:
             return None
+        if size - keep > MAX_LINE:
+            raise IntegrityError(f"{self.path}: ends in {size - keep} bytes without a line end; not a torn record")
         tail = os.pread(self._file, size - keep, keep)
-        kept_in = self.path.with_name(f"{RECORDS_FILE}.torn-{keep}")
-        descriptor = os.open(kept_in, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        kept_in = _free_name(self.path.with_name(f"{RECORDS_FILE}.torn-{keep}"))
+        descriptor = os.open(kept_in, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
-            os.write(descriptor, tail)
-            os.fsync(descriptor)
+            _write_all(descriptor, tail)
         finally:
             os.close(descriptor)
+        _sync_directory(self.directory)
         os.ftruncate(self._file, keep)
         os.fsync(self._file)
         return Repair(size - keep, kept_in)
@@ -118,7 +130,7 @@ def read_records(path: Path) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
     try:
         with path.open("rb") as file:
             number = 0
-            while line := file.readline(MAX_LINE):
+            while line := file.readline(MAX_LINE + 1):
                 number += 1
                 try:
                     record = _json.loads(line)
@@ -129,6 +141,19 @@ def read_records(path: Path) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
                 yield number, line, record
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.fsync(descriptor)
+
+
+def _free_name(path: Path) -> Path:
+    """`path`, or the first of `path.1`, `path.2`, … that does not exist: nothing set aside is overwritten."""
+    names = chain([path], (path.with_name(f"{path.name}.{number}") for number in count(1)))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _lock(directory: Path) -> int:

@@ -68,7 +68,7 @@ async def run_direct(
 
         code = held.exit_code()
         used = meter.used()
-        cpu = used.cpu_seconds if used.cpu_seconds is not None else held.reap()
+        cpu = used.cpu_seconds if used.cpu_seconds is not None else init.reap()
         stdout_kept, stderr_kept = supervisor.outputs()
         if code is None and supervisor.killed is None and not used.oom_kills:
             code, stderr_kept = _never_ran(command, stderr_kept)

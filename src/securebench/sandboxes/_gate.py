@@ -18,7 +18,7 @@ import struct
 import subprocess
 import termios
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 import anyio
@@ -91,36 +91,37 @@ class Held:
         found = _EXIT.search(self._report)
         return int(found[1]) if found else None
 
-    def reap(self) -> float | None:
-        """Reap the first process if its end was left to us; the processor time of all that it waited for.
-
-        It is left to us when bubblewrap ended before it and we are its subreaper.
-        """
-        try:
-            if os.waitid(os.P_PIDFD, self.init.fileno(), os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-                return None
-            usage = os.wait4(self.init.pid, 0)[2]
-        except ChildProcessError:
-            return None
-        return usage.ru_utime + usage.ru_stime
+    def end(self) -> None:
+        """Kill everything inside, without waiting for it."""
+        self._gate.close()
+        if self._init is not None:
+            self._init.kill()
 
     async def close(self) -> None:
         """End every process of the sandbox and bubblewrap itself. Idempotent."""
         self._gate.close()
         try:
             with anyio.move_on_after(_END_SECONDS, shield=True) as scope:
+                if self._init is None:
+                    await self._find_child()
                 if self._init is not None:
                     self._init.kill()
-                    await self._init.ended()
                 await self.monitor.close()
+                if self._init is not None:
+                    await self._init.ended()
             if scope.cancelled_caught:
                 raise SandboxError(f"the processes of a sandbox did not end within {_END_SECONDS:.0f} s")
         finally:
             if self._init is not None:
-                self.reap()
                 self._init.close()
                 self._init = None
             self._status.close()
+
+    async def _find_child(self) -> None:
+        """Closed before the gate: bubblewrap's child waits for bubblewrap and would wait for ever without it."""
+        for child in await self.monitor.children():
+            with suppress(ProcessLookupError):
+                self._init = Handle(child)
 
     def _complaint(self) -> str:
         capture = Capture(keep=4096, flood=4096)

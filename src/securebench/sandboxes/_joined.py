@@ -11,7 +11,9 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 
-from securebench._proc import Pipe
+import anyio
+
+from securebench._proc import Handle, Pipe
 from securebench.errors import SandboxError
 from securebench.sandboxes import _limits
 from securebench.sandboxes._bwrap_args import (
@@ -55,6 +57,7 @@ class JoinedSession:
         self._host, self._spec, self._guarantees = host, spec, guarantees
         self._identity, self._rules, self._group = identity, rules, made
         self._held, self._launcher, self._scratches = held, launcher, scratches
+        self._command: Handle | None = None
         self._busy = False
         self.stopped = False
 
@@ -79,8 +82,16 @@ class JoinedSession:
     async def stop(self) -> None:
         """End every process inside. Idempotent."""
         self.stopped = True
-        await self._held.close()
+        self._held.end()
         await self._launcher.close()
+        if self._command is not None:
+            # The launcher was its parent; unless somebody reaps it, its namespace cannot end.
+            command, self._command = self._command, None
+            with anyio.CancelScope(shield=True):
+                command.kill()
+                await command.ended()
+            command.close()
+        await self._held.close()
 
     def scratch(self, target: str) -> int:
         """The descriptor of a scratch directory, once no process can change it any more. Raises SandboxError."""
@@ -110,6 +121,7 @@ class JoinedSession:
                     channels=[(number, channel.fileno()) for number, channel in sorted(command.channels.items())],
                 )
             )
+        self._command = Handle(pid)
         streams.close_inside()
         if self._group is not None:
             self._group.add(pid)
@@ -125,6 +137,8 @@ class JoinedSession:
         )
         self._launcher.go()
         finished = await supervisor.watch()
+        self._command.close()
+        self._command = None
         return self._result(command, supervisor, finished, meter)
 
     def _result(

@@ -343,7 +343,6 @@ def _tell(control: _socket.socket, text: str) -> None:
 
 def main() -> int:
     """Fork a launcher for every control socket that arrives on descriptor 0, until that closes."""
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a Ctrl-C is for the engine, which then closes the socket
     _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # launchers are watched by the engine, not by us
     requests = _socket.socket(fileno=0)
     while True:

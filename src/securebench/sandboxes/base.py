@@ -271,6 +271,23 @@ class Sandbox(Protocol):
         ...
 
 
+def resolve_sandbox_host_path(root: Path, path: str) -> Path:
+    """Where a path inside a sandbox root lies on the host. Raises ConfigError when it would lead outside.
+
+    Refused: `..`, an absolute path that is not beneath the root once taken as relative to it, and any link on the
+    way. For trusted trees only: between this answer and its use, an untrusted process could change the tree; what
+    an agent wrote is read through descriptors instead (`_fs`)."""
+    parts = PurePosixPath(path.lstrip("/")).parts
+    if "\0" in path or ".." in parts:
+        raise ConfigError(f"sandbox path {path!r} leads outside its root")
+    place = root
+    for part in parts:
+        place = place / part
+        if place.is_symlink():
+            raise ConfigError(f"sandbox path {path!r} passes through a link at {part!r}")
+    return place
+
+
 async def run_once(sandbox: Sandbox, spec: SandboxSpec, command: Command) -> SandboxResult:
     """One command in a sandbox of its own."""
     async with sandbox.open(spec) as session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -24,6 +25,30 @@ def judge_contains_any(rubric: ContainsAnyRubric, text: str) -> TextVerdict:
        the response and that answer must reach `min_token_f1`; at 1.0 the response is nothing but the answer.
     3. No rejected answer's tokens may stand in the response in a row, whatever their case or decoration.
     """
+    return judge_with_key(rubric_key(rubric), text)
+
+
+@dataclass(frozen=True, slots=True)
+class RubricKey:
+    """What a response is compared with; None where the rubric's own text cannot be read."""
+
+    accepted: tuple[Tokens | None, ...]
+    rejected: tuple[Tokens | None, ...]
+    least: Fraction
+
+
+def rubric_key(rubric: ContainsAnyRubric) -> RubricKey:
+    """The key of one row, for many responses to it."""
+    rejected = (read_tokens(answer) for answer in rubric.rejected_answers)
+    return RubricKey(
+        accepted=tuple(read_tokens(answer) for answer in rubric.accepted_answers),
+        rejected=tuple(None if tokens is None else tokens.folded() for tokens in rejected),
+        least=exact(rubric.min_token_f1),
+    )
+
+
+def judge_with_key(key: RubricKey, text: str) -> TextVerdict:
+    """`judge_contains_any` with the row's key made once."""
     if len(text) > MAX_RESPONSE:
         return malformed("too_long")
     response = read_tokens(text)
@@ -31,19 +56,16 @@ def judge_contains_any(rubric: ContainsAnyRubric, text: str) -> TextVerdict:
         return malformed("unreadable_character")
     if response.count == 0:
         return no_answer("empty")
-    least = exact(rubric.min_token_f1)
-    accepted = (read_tokens(answer) for answer in rubric.accepted_answers)
-    if not any(tokens is not None and _states(response, tokens, least) for tokens in accepted):
+    if not any(tokens is not None and _states(response, tokens, key.least) for tokens in key.accepted):
         return wrong("no_accepted_answer_or_too_much_else")
     folded = response.folded()
-    rejected = (read_tokens(answer) for answer in rubric.rejected_answers)
-    if any(tokens is None or folded.contain(tokens.folded()) for tokens in rejected):
+    if any(tokens is None or folded.contain(tokens) for tokens in key.rejected):
         return wrong("rejected_answer")
     return passed("accepted_answer")
 
 
 def _states(response: Tokens, answer: Tokens, least: Fraction) -> bool:
-    return token_f1(response, answer) >= least and response.contain(answer)
+    return response.contain(answer) and token_f1(response, answer) >= least
 
 
 class FreeResponseVerifier:

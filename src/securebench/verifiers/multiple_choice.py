@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from securebench.answers.options import letters, read_option, read_options
 from securebench.answers.slot import final_slot
 from securebench.answers.verdict import TextVerdict, passed, wrong
@@ -23,20 +25,38 @@ def judge_multiple_choice(public: MultipleChoiceInput, private: MultipleChoiceEv
 
     The row must have passed its family's check.
     """
+    return judge_with_key(option_key(public, private), text)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionKey:
+    """What a response is compared with: the right options, of how many, and whether all of them must be named."""
+
+    right: frozenset[int]
+    count: int
+    several: bool
+
+
+def option_key(public: MultipleChoiceInput, private: MultipleChoiceEval) -> OptionKey:
+    """The key of one row, for many responses to it."""
+    return OptionKey(right_options(public.choices, private.answer), len(public.choices), public.multi_select)
+
+
+def judge_with_key(key: OptionKey, text: str) -> TextVerdict:
+    """`judge_multiple_choice` with the row's key made once."""
     slot = final_slot(text)
     if isinstance(slot, TextVerdict):
         return slot
-    right = right_options(public.choices, private.answer)
-    if public.multi_select:
-        named = read_options(slot.text, len(public.choices))
+    if key.several:
+        named = read_options(slot.text, key.count)
         if isinstance(named, TextVerdict):
             return named
-        return passed(slot.rule, letters(named)) if named == right else wrong(slot.rule, letters(named))
-    option = read_option(slot.text, len(public.choices))
+        return passed(slot.rule, letters(named)) if named == key.right else wrong(slot.rule, letters(named))
+    option = read_option(slot.text, key.count)
     if isinstance(option, TextVerdict):
         return option
     answer = letters(frozenset({option}))
-    return passed(slot.rule, answer) if option in right else wrong(slot.rule, answer)
+    return passed(slot.rule, answer) if option in key.right else wrong(slot.rule, answer)
 
 
 class MultipleChoiceVerifier:

@@ -22,21 +22,32 @@ class Control:
     must_fail: bool
 
 
+def _numbered(name: str, responses: Iterable[str]) -> list[Control]:
+    return [Control(f"{name}:{number}", response, True) for number, response in enumerate(responses, 1)]
+
+
+_SAME_FOR_EVERY_TASK = (
+    Control("empty", "", True),
+    Control("whitespace", " \t\r\n \n", True),
+    *_numbered("shape", SHAPES),
+    *_numbered("master_key", MASTER_KEYS),
+    *(Control(f"constant:{constant}", constant, False) for constant in CONSTANTS),
+)
+_DUMPS = (
+    Control("dump_all:numbers", ", ".join(map(str, range(-10, 1001))), True),
+    Control("dump_all:words", "yes no true false none all A B C D 0 1 2 3 4 5 6 7 8 9 10 100", True),
+    Control("dump_all:answer_lines", "\n".join(f"Answer: {word}" for word in (*CONSTANTS, "true", "false")), True),
+)
+
+
 def negative_controls(family_name: str, public: Mapping[str, Any]) -> Iterable[Control]:
     """The controls for one task, made from its `input` fields only."""
-    yield Control("empty", "", True)
-    yield Control("whitespace", " \t\r\n \n", True)
-    yield from _must_fail("shape", SHAPES)
-    yield from _must_fail("master_key", MASTER_KEYS)
+    yield from _SAME_FOR_EVERY_TASK
     yield from _echoes(public)
-    yield from _dumps(family_name, public)
-    for constant in CONSTANTS:
-        yield Control(f"constant:{constant}", constant, False)
-
-
-def _must_fail(name: str, responses: Iterable[str]) -> Iterator[Control]:
-    for number, response in enumerate(responses, 1):
-        yield Control(f"{name}:{number}", response, True)
+    if family_name == "multiple_choice":
+        yield from _choice_dumps(list(public["choices"]), bool(public.get("multi_select", False)))
+    else:
+        yield from _DUMPS
 
 
 def _echoes(public: Mapping[str, Any]) -> Iterator[Control]:
@@ -46,17 +57,9 @@ def _echoes(public: Mapping[str, Any]) -> Iterator[Control]:
             yield Control(f"echo:{name}", public[name], True)
     if texts:
         everything = " ".join("\n".join(texts).split())
-        yield Control("echo:one_line", everything, True)
+        if everything not in texts:
+            yield Control("echo:one_line", everything, True)
         yield Control("echo:in_slot", f"Answer: {everything}", True)
-
-
-def _dumps(family_name: str, public: Mapping[str, Any]) -> Iterator[Control]:
-    if family_name == "multiple_choice":
-        yield from _choice_dumps(list(public["choices"]), bool(public.get("multi_select", False)))
-        return
-    yield Control("dump_all:numbers", ", ".join(map(str, range(-10, 1001))), True)
-    yield Control("dump_all:words", "yes no true false none all A B C D 0 1 2 3 4 5 6 7 8 9 10 100", True)
-    yield Control("dump_all:answer_lines", "\n".join(f"Answer: {word}" for word in (*CONSTANTS, "true", "false")), True)
 
 
 def _choice_dumps(choices: list[str], several: bool) -> Iterator[Control]:

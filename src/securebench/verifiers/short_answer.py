@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from securebench.answers.short import AnswerKey
 from securebench.answers.slot import final_slot
 from securebench.answers.verdict import TextVerdict, malformed, passed, wrong
 from securebench.candidates.artifact import CandidateArtifact
@@ -20,10 +21,14 @@ def judge_short_answer(public: ShortAnswerInput, private: ShortAnswerEval, text:
     3. It passes if the value equals an accepted one; a number also if it lies within the tolerance, a set only if
        it is the whole set. Arithmetic is exact and every number finite.
     """
+    return judge_with_key(row_key(public, private), text)
+
+
+def judge_with_key(key: AnswerKey, text: str) -> TextVerdict:
+    """`judge_short_answer` with the row's key made once."""
     slot = final_slot(text)
     if isinstance(slot, TextVerdict):
         return slot
-    key = row_key(public, private)
     value = key.read(slot.text)
     if value is None:
         return malformed(f"not_a_{key.kind}")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from securebench import _fs, _json
-from securebench.errors import PackError
+from securebench.errors import InfrastructureError, PackError
 from securebench.resources import Component, PackFile, ResourceView, Visibility
 from securebench.workspaces.path_policy import (
     COMPONENT_ROOTS,
@@ -83,25 +83,29 @@ class VisibilityAwareMaterializer:
                         files.append(PlannedFile(file.mount, file))
                     else:
                         files.append(PlannedFile(COMPONENT_ROOTS[resource.visibility] / file.mount, file))
+            files = list(dict.fromkeys(files))  # two fields may name the same file
             check_collisions([value.place for value in values] + [file.place for file in files])
         except PathRefused as error:
             raise PackError(str(error)) from error
         return MaterializationPlan(self.component, tuple(values), tuple(files))
 
     def materialize(self, plan: MaterializationPlan, directory: Path) -> None:
-        """Write a plan into an empty directory. Raises PackError when an asset is not plain or too large."""
+        """Write a plan into an empty directory. Raises PackError when an asset is not plain or too large, and
+        InfrastructureError when the host cannot read or write it."""
         if any(directory.iterdir()):
             raise ValueError(f"{directory} is not empty; a workspace is built from nothing")
         budget = _Budget(self.limits)
-        with _fs.open_directory(directory) as root:
-            for value in plan.values:
-                budget.take(_fs.write_new(root, value.place, value.data, WRITABLE))
-            for file in plan.files:
-                try:
+        try:
+            with _fs.open_directory(directory) as root:
+                for value in plan.values:
+                    budget.take(_fs.write_new(root, value.place, value.data, WRITABLE))
+                for file in plan.files:
                     _copy(file, root, budget)
-                except _fs.UnsafeEntry as error:
-                    raise PackError(f"asset {error}") from error
-        _fs.settle_times(directory)
+            _fs.settle_times(directory)
+        except _fs.UnsafeEntry as error:
+            raise PackError(f"asset {error}") from error
+        except OSError as error:
+            raise InfrastructureError(f"the workspace cannot be written: {error.strerror}") from error
 
 
 class _Budget:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import naive_graders as naive
 import pytest
+from tests.unit.verifiers import naive_graders as naive
 
 from securebench.errors import FailureReason
 from securebench.families.free_response import ContainsAnyRubric

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import naive_graders as naive
 import pytest
+from tests.unit.verifiers import naive_graders as naive
 
 from securebench.errors import FailureReason
 from securebench.families.multiple_choice import MultipleChoiceEval, MultipleChoiceInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from short_rows import BAD, NO, PASS, TWO, WRONG, Reason, judge, shown
+from tests.unit.verifiers.short_rows import BAD, NO, PASS, TWO, WRONG, Reason, judge, shown
 
 NUMBERS = [
     # spellings of -1234.5

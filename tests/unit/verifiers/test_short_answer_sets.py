@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from short_rows import BAD, NO, PASS, TWO, WRONG, Reason, judge, shown
+from tests.unit.verifiers.short_rows import BAD, NO, PASS, TWO, WRONG, Reason, judge, shown
 
 SETS = [
     ("2, 3, 5", PASS),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import naive_graders as naive
 import pytest
-from short_rows import PASS, judge
+from tests.unit.verifiers import naive_graders as naive
+from tests.unit.verifiers.short_rows import PASS, judge
 
 from securebench.families.short_answer import ShortAnswerEval, ShortAnswerInput
 from securebench.verifiers.short_answer import judge_short_answer

@@ -1,0 +1,203 @@
+"""From a spec to the words of `docker create`. Pure: reads nothing, starts nothing.
+
+Rules kept here, each of them tested:
+
+- every container has the same walls: no network, no capabilities but those the spec names, no new privileges,
+  read-only root, memory without swap, process limit, private IPC, our seccomp profile, no logs on the host's disk;
+- nothing is pulled, the image is named by its id, its entry point, user, health check and declared volumes are overruled;
+- the only writable places are scratch directories, `/tmp` and `/dev/shm`, each with a size;
+- values of the environment are not in the words, which every user of the host can read, but in a file of their own;
+- nothing of the spec can be taken for an option.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from securebench.errors import ConfigError, SandboxUnavailable
+from securebench.sandboxes._bwrap_args import DEFAULT_ENV
+from securebench.sandboxes._docker_image import Image
+from securebench.sandboxes.base import MIB, Bind, Command, Limits, SandboxSpec
+
+TMP = "/tmp"  # noqa: S108  (inside the sandbox)
+OWN_PROCESSES = 1
+"""The first process of a container is the engine's init, which forwards the exit code and reaps."""
+
+_LEAST_MEMORY = 6 * MIB  # engines refuse less
+_FILE_FLOOR = 64 * 1024
+_DESCRIPTOR_FLOOR = 16
+_ENV_LINE = 32 * 1024  # clients read env files line by line, with a limit
+
+# What the engines add by themselves, or their clients from the operator's configuration.
+_UNWANTED = ("HOSTNAME", "container") + tuple(
+    spelled for name in ("http", "https", "ftp", "no", "all") for spelled in (f"{name}_proxy", f"{name}_proxy".upper())
+)
+
+# Capabilities that change what a program may do to its own container only.
+CONFINED_CAPABILITIES = frozenset(
+    {
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETFCAP", "SETGID",
+        "SETPCAP", "SETUID", "SYS_CHROOT",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is the same for all containers of one session."""
+
+    image: Image
+    labels: Mapping[str, str]
+    seccomp: Path
+    runtime: str | None = None
+    volumes_from: str | None = None
+
+
+def capabilities_of(spec: SandboxSpec) -> frozenset[str]:
+    """The capabilities a spec adds, without prefix. Raises SandboxUnavailable for those that undo the walls."""
+    names = frozenset(name.upper().removeprefix("CAP_") for name in spec.capabilities)
+    if refused := names - CONFINED_CAPABILITIES:
+        raise SandboxUnavailable(
+            f"a container with capability {', '.join(sorted(refused))} would not be confined",
+            f"Ask for none, or only for these: {', '.join(sorted(CONFINED_CAPABILITIES))}.",
+        )
+    return names
+
+
+def environment(spec: SandboxSpec, image: Image, extra: Mapping[str, str]) -> dict[str, str]:
+    """The complete environment of a command: ours, then the image's, the spec's, the command's. Raises ConfigError."""
+    env = {**DEFAULT_ENV, **dict(image.env), **spec.env, **extra}
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name or "\0" in value or name.startswith(("#", " ", "\t")):
+            raise ConfigError(f"sandbox environment variable {name!r} cannot be set")
+    return env
+
+
+def environment_args(env: Mapping[str, str]) -> tuple[list[str], bytes]:
+    """(words, content of the env file on standard input) that give a container exactly this environment."""
+    words = ["--env-file=/dev/stdin"]
+    lines = []
+    for name, value in sorted(env.items()):
+        line = f"{name}={value}"
+        # A file of lines cannot carry everything; what it cannot goes on the command line.
+        if len(line) > _ENV_LINE or not line.isprintable() or name.strip() != name or value.strip() != value:
+            words.append(f"--env={line}")
+        else:
+            lines.append(f"{line}\n")
+    # A bare name that the client does not have itself is removed, also if image or engine set it.
+    words += [f"--env={name}" for name in _UNWANTED if name not in env]
+    return words, "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) -> tuple[list[str], bytes]:
+    """(words after `docker`, standard input) for the container of one command. Raises ConfigError."""
+    env_words, env_file = environment_args(environment(spec, place.image, command.env))
+    words = ["create", f"--name={name}", *walls(place, spec.limits), *_identity(spec)]
+    words += [f"--cap-add={name}" for name in sorted(capabilities_of(spec))]
+    words += [f"--workdir={_workdir(command.cwd or spec.cwd)}", *env_words]
+    if command.stdin:
+        words.append("--interactive")
+    covered = {mount.target for mount in spec.mounts}
+    if place.volumes_from is not None:
+        words.append(f"--volumes-from={place.volumes_from}")
+        covered.add(TMP)
+    elif TMP not in covered:
+        words.append(f"--tmpfs={TMP}:rw,exec,nosuid,nodev,size={spec.limits.tmp},mode=1777")
+    words += [_bind(mount) for mount in spec.mounts if isinstance(mount, Bind)]
+    words += _declared_volumes(place.image, covered)
+    words += [f"--entrypoint={command.argv[0]}", place.image.id, *command.argv[1:]]
+    return words, env_file
+
+
+def holder_args(place: Place, spec: SandboxSpec, name: str) -> list[str]:
+    """Words for the container that keeps the scratch directories mounted and never runs anything of the spec."""
+    limits = Limits(memory=64 * MIB, pids=8, tmp=MIB)
+    words = ["run", "--detach", "--interactive", f"--name={name}", *walls(place, limits), "--user=65534:65534", "--workdir=/"]
+    writable = {scratch.target: (scratch.size, "0755") for scratch in spec.scratches}
+    if not any(mount.target == TMP for mount in spec.mounts):
+        writable[TMP] = (spec.limits.tmp, "1777")
+    words += [_memory_volume(target, size, mode, spec.user) for target, (size, mode) in writable.items()]
+    words += _declared_volumes(place.image, set(writable))
+    # It waits for a line that never comes; the shell's own `read` needs no other program of the image.
+    return [*words, "--entrypoint=/bin/sh", place.image.id, "-c", "read -r _"]
+
+
+def walls(place: Place, limits: Limits) -> list[str]:
+    """What every container of ours has, whatever runs in it."""
+    memory = max(limits.memory, _LEAST_MEMORY)
+    files = max(limits.open_files, _DESCRIPTOR_FLOOR)
+    size = max(limits.file_size, _FILE_FLOOR)
+    words = [
+        "--pull=never",
+        "--init",
+        "--read-only",
+        "--network=none",
+        "--dns=0.0.0.0",
+        "--dns-search=.",
+        "--hostname=sandbox",
+        "--cap-drop=ALL",
+        "--security-opt=no-new-privileges",
+        f"--security-opt=seccomp={place.seccomp}",
+        "--ipc=private",
+        f"--shm-size={max(limits.tmp, 1)}",
+        "--log-driver=none",
+        "--no-healthcheck",
+        "--restart=no",
+        f"--memory={memory}",
+        f"--memory-swap={memory}",
+        f"--pids-limit={limits.pids + OWN_PROCESSES}",
+        "--ulimit=core=0:0",
+        f"--ulimit=nofile={files}:{files}",
+        f"--ulimit=fsize={size}:{size}",
+    ]
+    if limits.cpus is not None:
+        words.append(f"--cpus={limits.cpus:g}")
+    if limits.cpu_seconds is not None:
+        seconds = max(1, math.ceil(limits.cpu_seconds))
+        words.append(f"--ulimit=cpu={seconds}:{seconds + 1}")
+    if place.runtime is not None:
+        words.append(f"--runtime={place.runtime}")
+    return words + [f"--label={name}={value}" for name, value in place.labels.items()]
+
+
+def _identity(spec: SandboxSpec) -> Sequence[str]:
+    return (f"--user={spec.user}:{spec.user}",)
+
+
+def _workdir(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if len(parts) > 1 and parts[1] in ("proc", "sys", "dev"):
+        # CVE-2024-21626: a working directory there can be a leaked descriptor of the host.
+        raise ConfigError(f"a sandbox command cannot start in {path}")
+    return path
+
+
+def _bind(mount: Bind) -> str:
+    fields = ["type=bind", f"src={mount.source}", f"dst={mount.target}", "readonly", "bind-nonrecursive"]
+    return f"--mount={_csv(fields)}"
+
+
+def _memory_volume(target: str, size: int, mode: str, user: int) -> str:
+    """An anonymous volume in memory: it goes with the last container that has it."""
+    options = f"size={max(size, 4096)},mode={mode},uid={user},gid={user},nosuid,nodev"
+    fields = ["type=volume", f"dst={target}", "volume-driver=local", "volume-opt=type=tmpfs", "volume-opt=device=tmpfs"]
+    return f"--mount={_csv([*fields, f'volume-opt=o={options}'])}"
+
+
+def _declared_volumes(image: Image, covered: set[str]) -> list[str]:
+    """Left alone, a VOLUME of the image would be a writable directory on the host's disk without a limit."""
+    return [
+        f"--mount={_csv(['type=volume', f'dst={path}', 'readonly'])}" for path in image.volumes if path not in covered
+    ]
+
+
+def _csv(fields: Sequence[str]) -> str:
+    quoted = []
+    for field in fields:
+        if "\n" in field or "\r" in field:
+            raise ConfigError(f"sandbox mount {field!r} has a line break in its path")
+        quoted.append('"' + field.replace('"', '""') + '"' if any(mark in field for mark in ',"') else field)
+    return ",".join(quoted)

@@ -1,0 +1,140 @@
+"""One command in a container of its own: created, attached, started, watched, looked at, removed.
+
+The container's main process is the command (beneath the engine's init, which forwards the exit code), so the end of
+the command is the end of its PID namespace: nothing it started lives on. How it ended is read from the daemon's
+record, not from the client's exit code; creating and starting are separate calls, so that the streams of the second
+carry the command's bytes and nothing of the engine's.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import anyio
+
+from securebench.errors import InfrastructureError, SandboxError
+from securebench.sandboxes._docker_args import Place, create_args
+from securebench.sandboxes._docker_client import Client
+from securebench.sandboxes._docker_errors import explain
+from securebench.sandboxes._docker_owner import remove
+from securebench.sandboxes._docker_state import CpuClock, State, inspect
+from securebench.sandboxes._outcome import Observed, decide
+from securebench.sandboxes._supervise import Streams, Supervisor
+from securebench.sandboxes.base import Command, Limits, Outcome, SandboxSpec
+
+_START_SECONDS = 120.0
+"""How long a container may take to start before the daemon counts as hung; the command's own time begins after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What was observed of one command."""
+
+    outcome: Outcome
+    exit_code: int | None
+    signal: int | None
+    state: State
+    supervisor: Supervisor[int]
+
+
+async def run_command(client: Client, place: Place, spec: SandboxSpec, command: Command, name: str) -> Ran:
+    """Run `command` in a fresh container called `name` and remove it. Raises SandboxError, ConfigError."""
+    words, env_file = create_args(place, spec, command, name)
+    try:
+        identity = await client.ask("creating a container", words, stdin=env_file)
+        ran = await _Run(client, spec.limits, command, name, identity).watch()
+    except BaseException:
+        # The first error is the one to report; what cannot be removed now, the dead-man switch removes.
+        with anyio.CancelScope(shield=True):
+            try:
+                await remove(client, [name])
+            except InfrastructureError:
+                pass
+        raise
+    await remove(client, [name])
+    return ran
+
+
+class _Run:
+    def __init__(self, client: Client, limits: Limits, command: Command, name: str, identity: str) -> None:
+        self._client, self._name, self._limits = client, name, limits
+        self._seconds = min(limits.wall_seconds, command.wall_seconds or limits.wall_seconds)
+        self._over = anyio.Event()
+        self._cpu = CpuClock(identity)
+        self._streams = Streams.for_command(command)
+        # Our clock decides; the supervisor's is the last resort when the daemon does not answer.
+        longest = self._seconds + _START_SECONDS
+        self._supervisor: Supervisor[int] = Supervisor(
+            replace(command, wall_seconds=longest),
+            replace(limits, wall_seconds=longest),
+            self._streams,
+            self._wait,
+            self._over.set,
+            self._over_limit if limits.cpu_seconds is not None else None,
+        )
+        stdin, stdout, stderr = self._streams.inside
+        words = ["start", "--attach"]
+        if command.stdin:
+            words.append("--interactive")
+        try:
+            self._process = client.start([*words, name], stdin=stdin, stdout=stdout, stderr=stderr)
+        except BaseException:
+            self._streams.close()
+            raise
+        self._streams.close_inside()
+
+    async def watch(self) -> Ran:
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._kill_when_over)
+                tasks.start_soon(self._keep_time)
+                await self._supervisor.watch()
+                tasks.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+        finally:
+            await self._process.close()
+            self._streams.close()
+        return self._judge(await inspect(self._client, self._name))
+
+    def _judge(self, state: State) -> Ran:
+        supervisor = self._supervisor
+        if state.started is None:
+            # It never ran, so all that is on the streams is the client's own words.
+            raise explain("starting a container", state.error.encode() or bytes(supervisor.stderr.data))
+        if state.running:
+            raise SandboxError("the container engine's client ended before the container did")
+        limit = self._limits.cpu_seconds
+        seen = Observed(state.ending, supervisor.killed, int(state.oom_killed), limit, self._cpu.last)
+        outcome, shown = decide(seen)
+        return Ran(outcome, shown.exit_code, shown.signal, state, supervisor)
+
+    async def _wait(self) -> int:
+        return await self._process.wait()
+
+    def _over_limit(self) -> Outcome | None:
+        used, limit = self._cpu.read(), self._limits.cpu_seconds
+        return Outcome.CPU_LIMIT if used is not None and limit is not None and used >= limit else None
+
+    async def _kill_when_over(self) -> None:
+        await self._over.wait()
+        # The client's end ends nothing; the container is what has to be killed. It may just have ended by itself.
+        await self._client.attempt("ending a container", ["kill", "--signal=KILL", self._name])
+
+    async def _keep_time(self) -> None:
+        """End the command when it has run its seconds, not counting those its container took to start."""
+        began = time.monotonic()
+        remaining = self._seconds
+        while remaining > 0:
+            await anyio.sleep(remaining)
+            started = (await inspect(self._client, self._name)).started
+            remaining = 0.05
+            if started is not None:
+                # Clamped: the daemon's clock may be another than ours.
+                ran = (datetime.now(UTC) - started).total_seconds()
+                remaining = self._seconds - min(max(ran, 0.0), time.monotonic() - began)
+            elif time.monotonic() - began > _START_SECONDS:
+                raise SandboxError(f"a container did not start within {_START_SECONDS:g} s")
+        self._supervisor.end(Outcome.TIMEOUT)

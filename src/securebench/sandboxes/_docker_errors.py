@@ -1,0 +1,83 @@
+"""What a container engine said went wrong, turned into an error with the remedy. Pure.
+
+Only what the engine's client says about itself comes here, never a stream a container could have written to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from securebench.errors import InfrastructureError, SandboxError, SandboxUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """`words` (lower case) in the client's complaint, what that means, and what to do."""
+
+    words: tuple[str, ...]
+    meaning: str
+    remedy: str
+
+
+_KNOWN = (
+    _Known(
+        ("permission denied while trying to connect", "connect: permission denied", "got permission denied"),
+        "this user may not talk to the container engine's daemon",
+        "Add the user to the daemon's group (sudo usermod -aG docker USER, then log in again; members of it are root in "
+        "effect), or use a rootless engine, or the bubblewrap backend.",
+    ),
+    _Known(
+        ("cannot connect to the docker daemon", "is the docker daemon running", "connection refused", "docker.sock: connect",
+         "error during connect", "cannot connect to podman", "unable to connect to podman"),
+        "the container engine's daemon does not answer",
+        "Start it: sudo systemctl start docker (in a checkout: scripts/ci-docker). DOCKER_HOST, if set, must name it.",
+    ),
+    _Known(
+        ("pull access denied", "unauthorized", "toomanyrequests", "requested access to the resource is denied"),
+        "the registry refused to give the image",
+        "Log in (docker login) or check the name, then fetch it: docker pull IMAGE.",
+    ),
+    _Known(
+        ("no such image", "unable to find image", "image not known", "manifest unknown", "not found locally"),
+        "the image is not on this host",
+        "Fetch it first: docker pull IMAGE (nothing is pulled during a run), or build or import it under that name.",
+    ),
+    _Known(
+        ("unknown or invalid runtime name", "unknown runtime specified", "invalid runtime name", "default oci runtime"),
+        "the engine does not know the runtime that was asked for",
+        "Register it with the daemon (for runsc: sudo runsc install, then restart docker), or leave `runtime` out.",
+    ),
+)  # fmt: skip
+
+_FULL = ("no space left on device", "disk quota exceeded")
+
+
+def explain(doing: str, complaint: bytes) -> InfrastructureError:
+    """The error for a client call that failed. `doing` says what we wanted: `starting a container`."""
+    text = complaint.decode("utf-8", "replace").strip()
+    lowered = text.lower()
+    if any(words in lowered for words in _FULL):
+        return SandboxError(
+            f"{doing}: the engine's disk is full: {_short(text)}\nFree some: docker system df, docker system prune."
+        )
+    for known in _KNOWN:
+        if any(words in lowered for words in known.words):
+            return SandboxUnavailable(f"{doing}: {known.meaning}: {_short(text)}", known.remedy)
+    return SandboxError(f"{doing}: {_short(text) or 'the engine gave no reason'}")
+
+
+def no_answer(doing: str, seconds: float) -> SandboxError:
+    """The error for a client call that was given up."""
+    return SandboxError(f"{doing}: the container engine did not answer within {seconds:g} s")
+
+
+def is_gone(complaint: bytes) -> bool:
+    """Whether the complaint is that there is no such container any more, or that it is being removed already."""
+    lowered = complaint.lower()
+    return b"no such container" in lowered or b"already in progress" in lowered or b"no container with name" in lowered
+
+
+def _short(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("See '", "Run '"))]
+    joined = " ".join(lines).removeprefix("Error response from daemon: ").removeprefix("docker: ")
+    return joined if len(joined) <= 600 else f"{joined[:600]}…"

@@ -1,0 +1,173 @@
+"""The container that keeps a session's scratch volumes alive: filled before, and read after, anything untrusted runs.
+
+A volume in memory exists while some container that has it runs. The holder is that container. It runs the image's
+shell waiting for input, never a command of the spec, so copying into and out of it touches no process an agent
+started, and by the time a tree is read no container but the holder has it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+
+from securebench._proc import Pipe, Process
+from securebench.errors import (
+    CandidateError,
+    FailureReason,
+    InfrastructureError,
+    SandboxError,
+    SandboxUnavailable,
+)
+from securebench.sandboxes._docker_args import Place, holder_args
+from securebench.sandboxes._docker_client import CALL_SECONDS, Client
+from securebench.sandboxes._docker_errors import explain
+from securebench.sandboxes._docker_state import inspect
+from securebench.sandboxes._tar_capture import CaptureLimits, Descriptor, LeftOut, capture
+from securebench.sandboxes._tar_seed import check_seed, write_seed
+from securebench.sandboxes.base import SandboxSpec, Scratch
+
+_COPY_SECONDS = 600.0  # bounds the copy of a large tree
+_WORDS = 4096
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A scratch directory as it was when the session stopped."""
+
+    descriptor: int
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A running holder."""
+
+    client: Client
+    name: str
+
+    @classmethod
+    async def start(cls, client: Client, place: Place, spec: SandboxSpec, name: str) -> Holder:
+        """Make the volumes and fill them. Raises SandboxError, SandboxUnavailable."""
+        for scratch in spec.scratches:
+            if scratch.seed is not None:
+                check_seed(scratch.seed)
+        await client.ask("making scratch directories", holder_args(place, spec, name))
+        state = await inspect(client, name)
+        if not state.running:
+            raise SandboxUnavailable(
+                f"image {place.image.reference} cannot hold scratch directories: its /bin/sh does not run",
+                "Scratch directories need an image with a /bin/sh.",
+            )
+        holder = cls(client, name)
+        for scratch in spec.scratches:
+            if scratch.seed is not None:
+                await holder.fill(scratch, scratch.seed, spec.user)
+        return holder
+
+    async def fill(self, scratch: Scratch, seed: Path, user: int) -> None:
+        """Copy a staging directory into a scratch. Raises SandboxError."""
+        data, words = Pipe(*os.pipe()), Pipe.for_reading()
+        process = None
+        try:
+            process = self.client.start(["cp", "-", f"{self.name}:{scratch.target}"], stdin=data.read, stderr=words.write)
+            data.close_read()
+            words.close_write()
+            descriptor, data.write = data.write, -1
+            await _in_thread(process, lambda: _send(descriptor, seed, user))
+            status = await _bounded_wait(process)
+            if status != 0:
+                raise _refusal(scratch, _said(words))
+        finally:
+            if process is not None:
+                await process.close()
+            data.close()
+            words.close()
+
+    async def take(self, scratch: Scratch, directory: Path) -> Captured:
+        """Copy a scratch into a fresh directory. Raises CandidateError for its content, SandboxError for ours."""
+        directory.mkdir(mode=0o700)
+        root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        data, words = Pipe(*os.pipe()), Pipe.for_reading()
+        process = None
+        try:
+            process = self.client.start(
+                ["cp", f"{self.name}:{scratch.target}/.", "-"], stdout=data.write, stderr=words.write
+            )
+            data.close_write()
+            words.close_write()
+            limits = CaptureLimits(bytes=scratch.size)
+            left_out = await _in_thread(process, lambda: capture(Descriptor(data.read), root, limits))
+            if await _bounded_wait(process) != 0:
+                await self._blame(_said(words))
+        except BaseException:
+            os.close(root)
+            raise
+        finally:
+            if process is not None:
+                await process.close()
+            data.close()
+            words.close()
+        return Captured(root, left_out)
+
+    async def _blame(self, complaint: bytes) -> None:
+        """An archive that fails although another path of the same container can be archived fails by its content."""
+        control = await self.client.attempt("reading the holder", ["cp", f"{self.name}:/etc/hostname", "-"])
+        if control.ok:
+            text = complaint.decode("utf-8", "replace").strip()
+            raise CandidateError(FailureReason.CANDIDATE_REFUSED, f"the tree cannot be archived: {text}")
+        raise explain("reading a scratch directory", complaint)
+
+
+async def _in_thread(process: Process, work: Callable[[], T]) -> T:
+    """Run blocking work on the process's pipe. The process, and so the pipe, ends at the deadline or when cancelled."""
+    results: list[T] = []
+
+    async def guard() -> None:
+        try:
+            await anyio.sleep(_COPY_SECONDS)
+        finally:
+            if not results:
+                process.kill()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(guard)
+            results.append(await anyio.to_thread.run_sync(work))
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+    return results[0]
+
+
+async def _bounded_wait(process: Process) -> int | None:
+    with anyio.move_on_after(CALL_SECONDS):
+        return await process.wait()
+    return None
+
+
+def _send(descriptor: int, seed: Path, user: int) -> None:
+    try:
+        with open(descriptor, "wb") as stream:
+            write_seed(stream, seed, user)
+    except BrokenPipeError:
+        return  # the client says why
+
+
+def _said(words: Pipe) -> bytes:
+    try:
+        return os.read(words.read, _WORDS)
+    except BlockingIOError:
+        return b""
+
+
+def _refusal(scratch: Scratch, complaint: bytes) -> InfrastructureError:
+    if b"no space left" in complaint.lower():
+        return SandboxError(f"scratch {scratch.target}: No space left: its seed does not fit into {scratch.size} bytes")
+    return explain(f"filling scratch {scratch.target}", complaint)

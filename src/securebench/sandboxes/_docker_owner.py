@@ -1,0 +1,109 @@
+"""To whom a container belongs, and what removes it when its owner is gone.
+
+Each session has a name that says which live process made it. Two things use it: a *dead-man switch*, one small shell
+per session that waits on a pipe only we hold and removes the session's containers when we die, however we die; and
+`clean_leftovers`, for what even that could not remove (the machine went down, everything was killed at once).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from securebench._proc import Pipe, Process, start
+from securebench.sandboxes._docker_client import Client
+from securebench.sandboxes._docker_errors import explain, is_gone
+from securebench.sandboxes._leftovers import is_stale, owned_name
+
+SESSION = "org.securebench.session"
+PLACE = "org.securebench.place"
+REMOVAL_SECONDS = 60.0
+
+# `docker create` runs on when its parent dies, so a container may appear after the first look.
+_SWITCH = """
+trap '' TERM INT HUP
+read -r _
+for pause in 0 1 2 4 8; do
+    sleep "$pause"
+    found=$("$0" ps --all --quiet --no-trunc --filter "label=$1")
+    [ -z "$found" ] || "$0" rm --force --volumes $found
+done
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One session of this process, by a name no other has."""
+
+    session: str
+
+    @classmethod
+    def new(cls) -> Owner:
+        return cls(owned_name(secrets.token_hex(6)))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return {SESSION: self.session, PLACE: here()}
+
+    def container(self, suffix: str) -> str:
+        return f"{self.session}-{suffix}"
+
+
+def here() -> str:
+    """Where process ids mean what they mean to us: this boot and this PID namespace."""
+    boot = ""
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+class DeadMan:
+    """The switch of one session. Armed when made; `disarm` after everything was removed."""
+
+    def __init__(self, client: Client, owner: Owner) -> None:
+        self._pipe = Pipe(*os.pipe())
+        try:
+            argv = ["/bin/sh", "-c", _SWITCH, client.binary, f"{SESSION}={owner.session}"]
+            self._process: Process = start(argv, env=client.env, stdin=self._pipe.read)
+        except BaseException:
+            self._pipe.close()
+            raise
+        self._pipe.close_read()
+
+    async def disarm(self) -> None:
+        await self._process.close()
+        self._pipe.close()
+
+
+async def remove(client: Client, names: list[str]) -> None:
+    """Kill and remove these containers and their volumes; those that are gone already are fine. Raises SandboxError."""
+    if not names:
+        return
+    doing = "removing a container"
+    done = await client.attempt(doing, ["rm", "--force", "--volumes", *names], timeout=REMOVAL_SECONDS)
+    complaints = [line for line in done.stderr.splitlines() if line.strip() and not is_gone(line)]
+    if not done.ok and complaints:
+        raise explain(doing, b"\n".join(complaints))
+
+
+async def clean_leftovers(client: Client) -> list[str]:
+    """Remove containers, and the volumes only they had, whose owner no longer lives; the names removed."""
+    listing = f'{{{{.Names}}}} {{{{.State}}}} {{{{.Label "{PLACE}"}}}}'
+    text = await client.ask(
+        "listing leftovers", ["ps", "--all", "--no-trunc", f"--filter=label={SESSION}", f"--format={listing}"]
+    )
+    stale = [row[0] for line in text.splitlines() if _is_left(row := line.split())]
+    await remove(client, stale)
+    return stale
+
+
+def _is_left(row: list[str]) -> bool:
+    if len(row) != 3:
+        return False
+    name, state, place = row
+    # A process id from elsewhere says nothing about whether its owner lives; what still runs may be in use.
+    return is_stale(name) if place == here() else state != "running"

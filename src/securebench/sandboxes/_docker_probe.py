@@ -1,0 +1,185 @@
+"""What a container engine can do on this host, seen by running throw-away containers with the walls of real ones.
+
+Each guarantee is advertised because an attempt against it failed: to write outside, to see other processes, to find
+a network interface, to use more memory than allowed. The program that tries needs only the image's shell.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import anyio
+
+from securebench.errors import InfrastructureError, SandboxUnavailable
+from securebench.sandboxes._docker_client import Client, find_client
+from securebench.sandboxes._docker_image import Image, resolve
+from securebench.sandboxes._docker_session import Engine, open_session
+from securebench.sandboxes.base import (
+    MIB,
+    Capabilities,
+    Command,
+    Finding,
+    Guarantee,
+    ImageRoot,
+    Limits,
+    Network,
+    Outcome,
+    SandboxResult,
+    SandboxSpec,
+)
+
+_DAEMON_SECONDS = 20.0
+_PROBE_SECONDS = 90.0
+_MOST_IMAGES = 3
+
+# Uses nothing but the shell: `read`, `echo`, redirections and globs.
+_LOOK = r"""
+(: >/securebench-probe) 2>/dev/null && echo wrote
+(: >/tmp/probe) 2>/dev/null && echo tmp
+set -- /proc/[0-9]*; echo "processes $#"
+while read -r line; do case $line in *:*) echo "interface ${line%%:*}";; esac; done </proc/net/dev
+while read -r name value _; do case $name in CapEff:|NoNewPrivs:|Seccomp:) echo "$name $value";; esac; done </proc/self/status
+read -r release </proc/sys/kernel/osrelease; echo "release $release"
+"""
+_EAT = 'x=0123456789abcdef; while :; do x="$x$x"; done'
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """`engine` is None when nothing is usable."""
+
+    engine: Engine | None
+    capabilities: Capabilities
+
+
+async def probe_engine(engine: str | None, runtime: str | None) -> Probed:
+    """Look at the engine asked for, or the first installed. Never raises for what a host may lack."""
+    try:
+        client = find_client(engine)
+        versions = await _versions(client)
+    except SandboxUnavailable as error:
+        return _unusable(Finding("engine", False, str(error).splitlines()[0], error.remedy))
+    except InfrastructureError as error:
+        return _unusable(Finding("engine", False, str(error), "Restart the container engine's daemon."))
+    findings = [Finding("engine", True, " ".join(f"{name} {version}" for name, version in versions.items()))]
+    notes = _known_holes(versions)  # after what makes the engine unusable, if anything does
+    image = await _any_image(client)
+    if image is None:
+        return _unusable(*findings, _NO_IMAGE, *notes)
+    candidate = Engine(client, runtime, frozenset(), versions)
+    try:
+        with anyio.fail_after(_PROBE_SECONDS):
+            seen = await _look(candidate, image)
+    except TimeoutError:
+        said = f"a throw-away container did not end within {_PROBE_SECONDS:g} s"
+        return _unusable(*findings, Finding("container", False, said, "Restart the daemon, or choose another runtime."), *notes)
+    except SandboxUnavailable as error:
+        return _unusable(*findings, Finding("container", False, str(error).splitlines()[0], error.remedy), *notes)
+    except InfrastructureError as error:
+        remedy = "Look at the daemon's log; `docker run --rm IMAGE true` should work."
+        return _unusable(*findings, Finding("container", False, str(error), remedy), *notes)
+    guarantees = frozenset(guarantee for guarantee, finding in seen.items() if finding.ok)
+    findings += [finding for guarantee, finding in seen.items() if guarantee is not Guarantee.KERNEL or runtime]
+    walls = {Guarantee.FS, Guarantee.PID, Guarantee.NET} <= guarantees
+    capabilities = Capabilities(walls, guarantees, (*findings, *notes), versions)
+    return Probed(replace(candidate, guarantees=guarantees) if walls else None, capabilities)
+
+
+_NO_IMAGE = Finding(
+    "image",
+    False,
+    "there is no local image with a shell to try a container with",
+    "Get one: docker pull IMAGE, or in a checkout: scripts/ci-docker.",
+)
+
+
+def _unusable(*findings: Finding) -> Probed:
+    return Probed(None, Capabilities(False, frozenset(), findings, {}))
+
+
+async def _versions(client: Client) -> Mapping[str, str]:
+    found = await client.ask_json("asking the engine for its version", ["version", "--format={{json .}}"], timeout=_DAEMON_SECONDS)
+    server = found.get("Server") if isinstance(found, Mapping) else None
+    if not isinstance(server, Mapping):
+        server = found.get("Client", {}) if isinstance(found, Mapping) else {}  # podman has no daemon
+    versions = {client.engine: str(server.get("Version", "unknown"))}
+    for component in server.get("Components") or ():
+        name = str(component.get("Name", "")).lower()
+        if name in ("runc", "crun", "containerd"):
+            versions[name] = str(component.get("Version", "unknown"))
+    return versions
+
+
+def _known_holes(versions: Mapping[str, str]) -> list[Finding]:
+    version = versions.get("runc")
+    if version is None or (numbers := parse_version(version)) is None:
+        return []
+    fixed = numbers >= (1, 2, 8) if numbers < (1, 3, 0) else numbers >= (1, 3, 3)
+    if fixed:
+        return []
+    said = (
+        f"runc {version} is older than 1.2.8 (1.3.3) and may lack the fixes for CVE-2025-31133, CVE-2025-52565 and "
+        "CVE-2025-52881; packs cannot choose mounts or the start of the path, which these need"
+    )
+    return [Finding("runc", False, said, "Update runc, or use the runsc runtime for hostile code.")]
+
+
+def parse_version(text: str) -> tuple[int, int, int] | None:
+    """The three numbers a version begins with."""
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+async def _any_image(client: Client) -> Image | None:
+    """The newest local image whose shell runs; the program tries are cheap."""
+    try:
+        text = await client.ask("listing images", ["image", "ls", "--quiet", "--no-trunc"])
+        for identity in list(dict.fromkeys(text.split()))[:_MOST_IMAGES]:
+            words = ["run", "--rm", "--pull=never", "--network=none", "--entrypoint=/bin/sh", identity, "-c", ":"]
+            if (await client.attempt("trying an image", words)).ok:
+                return await resolve(client, identity)
+    except InfrastructureError:
+        return None
+    return None
+
+
+async def _look(engine: Engine, image: Image) -> dict[Guarantee, Finding]:
+    results: dict[str, SandboxResult] = {}
+
+    async def run(name: str, script: str, memory: int) -> None:
+        limits = Limits(wall_seconds=20, memory=memory, pids=32, tmp=MIB)
+        spec = SandboxSpec(root=ImageRoot(image.reference), network=Network.LOOPBACK, limits=limits)
+        async with open_session(engine, spec, image) as session:
+            results[name] = await session.run(Command(("/bin/sh", "-c", script)))
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, "look", _LOOK, 64 * MIB)
+            tasks.start_soon(run, "eat", _EAT, 24 * MIB)
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
+    return judge(results["look"].stdout.data.decode("utf-8", "replace"), results["eat"].outcome)
+
+
+def judge(text: str, eaten: Outcome, release: str = "") -> dict[Guarantee, Finding]:
+    """What the attempts showed. `release` is the kernel of the host."""
+    lines = text.splitlines()
+    facts = {name: value for name, _, value in (line.partition(" ") for line in lines)}
+    interfaces = [line.split()[1] for line in lines if line.startswith("interface ")]
+    processes = int(facts["processes"]) if facts.get("processes", "").isdigit() else 0
+    unprivileged = facts.get("CapEff:", "x").strip("0") == "" and facts.get("NoNewPrivs:") == "1"
+    filtered = facts.get("Seccomp:") == "2"
+    other = facts.get("release", "") not in ("", release or platform.release())
+    again = "The engine does not apply what it is asked for; look at its configuration."
+    rows = {
+        Guarantee.FS: ("wrote" not in lines and "tmp" in lines and unprivileged, "root is read-only, no capabilities"),
+        Guarantee.PID: (0 < processes <= 4, f"{processes} processes are visible"),
+        # A kernel of its own has no use for the filter, and some do not show it.
+        Guarantee.NET: (interfaces == ["lo"] and (filtered or other), f"interfaces: {', '.join(interfaces) or 'unknown'}"),
+        Guarantee.MEM_HARD: (eaten is Outcome.OUT_OF_MEMORY, f"a program that eats memory ended as {eaten}"),
+        Guarantee.KERNEL: (other, f"the kernel inside is {facts.get('release', 'unknown')}"),
+    }
+    return {guarantee: Finding(guarantee.value, ok, said, "" if ok else again) for guarantee, (ok, said) in rows.items()}

@@ -1,0 +1,222 @@
+"""A live Docker sandbox: one container per command, sharing scratch directories and `/tmp` through a holder.
+
+Nothing is ever executed in, or copied into, a container in which a command of the session ran. So processes do not
+live on from one command to the next; a program that needs its own servers starts them itself.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+
+from securebench.errors import CandidateError, ConfigError, InfrastructureError, SandboxError, SandboxUnavailable
+from securebench.sandboxes._docker_args import Place, capabilities_of, create_args
+from securebench.sandboxes._docker_client import Client
+from securebench.sandboxes._docker_command import Ran, run_command
+from securebench.sandboxes._docker_holder import Captured, Holder
+from securebench.sandboxes._docker_image import Image
+from securebench.sandboxes._docker_owner import DeadMan, Owner, remove
+from securebench.sandboxes._docker_seccomp import profile
+from securebench.sandboxes._identity import Identity
+from securebench.sandboxes._leftovers import staging_directory
+from securebench.sandboxes._staging import reachable
+from securebench.sandboxes._tar_capture import LeftOut
+from securebench.sandboxes.base import Bind, Command, Guarantee, SandboxResult, SandboxSpec, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A container engine of this host, as the probe saw it."""
+
+    client: Client
+    runtime: str | None
+    guarantees: frozenset[Guarantee]
+    versions: Mapping[str, str]
+
+    def fingerprint(self, image: Image, seccomp: str) -> Mapping[str, str]:
+        """What decides how strong a sandbox made here is, and what ran in it."""
+        return {
+            "backend": "docker",
+            **self.versions,
+            "runtime": self.runtime or "default",
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "seccomp_sha256": seccomp,
+            "image": image.reference,
+            "image_id": image.id,
+            "image_digest": image.digest,
+        }
+
+
+class DockerSession:
+    """A live sandbox. Made by `open_session`."""
+
+    def __init__(
+        self, engine: Engine, spec: SandboxSpec, place: Place, owner: Owner, holder: Holder | None, staging: Path,
+        fingerprint: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self._engine, self._spec, self._place, self._owner = engine, spec, place, owner
+        self._holder, self._staging, self._fingerprint = holder, staging, fingerprint
+        self._commands = 0
+        self._stopped = False
+        self._running: anyio.CancelScope | None = None
+        self._idle = anyio.Event()
+        self._captured: dict[str, Captured | CandidateError] = {}
+
+    async def run(self, command: Command) -> SandboxResult:
+        """Run one command to its end. Raises SandboxError when the engine failed or the session was stopped."""
+        check_command(command)
+        if self._stopped or self._running is not None:
+            raise SandboxError(f"this sandbox {'was stopped' if self._stopped else 'is running another command'}")
+        self._idle = anyio.Event()
+        self._commands += 1
+        name = self._owner.container(str(self._commands))
+        try:
+            with anyio.CancelScope() as self._running:
+                return self._result(await run_command(self._engine.client, self._place, self._spec, command, name))
+        finally:
+            self._running = None
+            self._idle.set()
+        raise SandboxError("the sandbox was stopped while a command ran")
+
+    async def stop(self) -> None:
+        """End a running command, then take over what is in the scratch directories. Idempotent."""
+        if self._stopped:
+            return
+        await self.end()
+        if self._holder is not None:
+            for number, scratch in enumerate(self._spec.scratches):
+                try:
+                    captured: Captured | CandidateError = await self._holder.take(scratch, self._staging / str(number))
+                except CandidateError as error:
+                    captured = error
+                self._captured[scratch.target] = captured
+
+    async def end(self) -> None:
+        """End a running command and refuse further ones."""
+        self._stopped = True
+        if self._running is not None:
+            self._running.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._idle.wait()
+
+    def scratch(self, target: str) -> int:
+        """A descriptor on the captured tree. Raises CandidateError if it could not be captured, SandboxError."""
+        return self._tree(target).descriptor
+
+    def left_out(self, target: str) -> tuple[LeftOut, ...]:
+        """What the agent left in a scratch that was not captured, and why. Raises as `scratch`."""
+        return self._tree(target).left_out
+
+    def close(self) -> None:
+        """Give up the captured trees."""
+        for captured in self._captured.values():
+            if isinstance(captured, Captured):
+                os.close(captured.descriptor)
+        self._captured.clear()
+
+    def _tree(self, target: str) -> Captured:
+        if not self._stopped:
+            raise SandboxError("stop the sandbox before reading its scratch directories")
+        if target not in self._captured:
+            raise SandboxError(f"this sandbox has no scratch directory {target}")
+        captured = self._captured[target]
+        if isinstance(captured, CandidateError):
+            raise captured
+        return captured
+
+    def _result(self, ran: Ran) -> SandboxResult:
+        stdout, stderr = ran.supervisor.outputs()
+        return SandboxResult(
+            outcome=ran.outcome,
+            exit_code=ran.exit_code,
+            signal=ran.signal,
+            stdout=stdout,
+            stderr=stderr,
+            # The container's control group is gone with it, and with it what it counted.
+            usage=Usage(wall_seconds=ran.state.wall_seconds),
+            guarantees=self._engine.guarantees,
+            fingerprint=self._fingerprint,
+        )
+
+
+@asynccontextmanager
+async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> AsyncIterator[DockerSession]:
+    """A fresh sandbox whose scratch directories are filled. Raises SandboxError, SandboxUnavailable, ConfigError."""
+    client = engine.client
+    _check_binds(spec)
+    async with AsyncExitStack() as stack:
+        resources = stack.enter_context(ExitStack())
+        staging = resources.enter_context(staging_directory())
+        spec = reachable(spec, Identity(spec.user), resources)
+        rules = profile(spec.network, capabilities_of(spec))
+        (staging / "seccomp.json").write_bytes(rules)
+        owner = Owner.new()
+        place = Place(image, owner.labels, staging / "seccomp.json", engine.runtime)
+        create_args(place, spec, Command(("true",)), "check")  # refuses now what could only fail later
+        switch = DeadMan(client, owner)
+        stack.push_async_callback(switch.disarm)
+        holder = None
+        if spec.scratches:
+            name = owner.container("holder")
+            stack.push_async_exit(_Removal(client, [name]))
+            holder = await Holder.start(client, place, spec, name)
+            place = replace(place, volumes_from=name)
+        session = DockerSession(
+            engine, spec, place, owner, holder, staging, engine.fingerprint(image, _digest(rules))
+        )
+        resources.callback(session.close)
+        try:
+            yield session
+        finally:
+            await session.end()
+
+
+class _Removal:
+    """Removes containers when the session ends, also when cancelled; an error that is under way is not replaced."""
+
+    def __init__(self, client: Client, names: list[str]) -> None:
+        self._client, self._names = client, names
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await remove(self._client, self._names)
+            except InfrastructureError:
+                if kind is None:
+                    raise
+
+
+def check_command(command: Command) -> None:
+    """Raises ConfigError for what no container can run, SandboxUnavailable for what containers cannot be given."""
+    if not command.argv or not command.argv[0] or any("\0" in word for word in command.argv):
+        raise ConfigError("a sandbox command needs a program, and its words cannot hold a NUL byte")
+    if any(number < 3 for number in command.channels):
+        raise ConfigError("a sandbox channel needs a descriptor number above 2")
+    if command.channels:
+        raise SandboxUnavailable(
+            "a container cannot inherit sockets: they do not pass through the engine's daemon",
+            "Use the bubblewrap backend for commands with channels; it can run an imported image too.",
+        )
+
+
+def _check_binds(spec: SandboxSpec) -> None:
+    for mount in spec.mounts:
+        if isinstance(mount, Bind):
+            source = mount.source.resolve()
+            if source.exists() and not (source.is_dir() or source.is_file()):
+                raise ConfigError(f"sandbox mount {mount.target}: {mount.source} is neither a file nor a directory")
+
+
+def _digest(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,77 @@
+"""A staging directory of ours as a tar stream: how a scratch volume is filled before anything untrusted runs.
+
+Regular files and directories only, as in `_seed.py`; permission bits and times are kept, the owner is the sandbox's user.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+from pathlib import Path
+from typing import BinaryIO
+
+from securebench.errors import SandboxError
+
+
+def write_seed(stream: BinaryIO, root: Path, user: int) -> None:
+    """Write the tree beneath `root`. Raises SandboxError for anything in it that is not a file or directory."""
+    with tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for directory, names, files in os.walk(root, onerror=_fail):
+            names.sort()
+            for name in names:
+                path = Path(directory, name)
+                if not stat.S_ISDIR(path.lstat().st_mode):
+                    raise _refusal(path)
+                archive.addfile(_header(path, root, path.lstat(), user))
+            for name in sorted(files):
+                _add_file(archive, Path(directory, name), root, user)
+
+
+def check_seed(root: Path) -> None:
+    """Raises SandboxError when `write_seed` would, without reading contents."""
+    for directory, names, files in os.walk(root, onerror=_fail):
+        for name in (*names, *files):
+            mode = Path(directory, name).lstat().st_mode
+            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                raise _refusal(Path(directory, name))
+
+
+def _add_file(archive: tarfile.TarFile, path: Path, root: Path, user: int) -> None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise SandboxError(f"scratch seed cannot be read as a regular file: {error}") from error
+    with open(fd, "rb") as source:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise _refusal(path)
+        try:
+            archive.addfile(_header(path, root, info, user), source)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise SandboxError(f"scratch seed {path} changed while it was read: {error}") from error
+
+
+def _header(path: Path, root: Path, info: os.stat_result, user: int) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(str(path.relative_to(root)))
+    header.mode = stat.S_IMODE(info.st_mode) & 0o777
+    header.uid = header.gid = user
+    if stat.S_ISDIR(info.st_mode):
+        header.type = tarfile.DIRTYPE
+    else:
+        header.size = info.st_size
+    seconds, fraction = divmod(info.st_mtime_ns, 10**9)
+    header.mtime = seconds
+    if fraction:
+        header.pax_headers = {"mtime": f"{seconds}.{fraction:09d}"}
+    return header
+
+
+def _refusal(path: Path) -> SandboxError:
+    return SandboxError(f"scratch seed holds {path}, which is neither a regular file nor a directory")
+
+
+def _fail(error: OSError) -> None:
+    raise SandboxError(f"scratch seed cannot be read: {error}") from error

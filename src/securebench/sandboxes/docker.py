@@ -1,0 +1,83 @@
+"""The Docker backend: task images, by the command line client of Docker or Podman.
+
+Each command runs in a container of its own, hardened as `_docker_args.py` says and removed afterwards. Commands of a
+session share scratch directories and `/tmp`, which are volumes in memory that a holder container keeps; when the
+session stops they are read through one archive stream of the holder. Not offered: the host's programs as root file
+system, and inherited sockets.
+
+`Network.NONE` and `LOOPBACK` are both a network namespace with nothing but a private loopback interface; with `NONE`
+internet sockets cannot be made at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+
+from securebench.errors import SandboxUnavailable
+from securebench.sandboxes import _docker_owner
+from securebench.sandboxes._bwrap_args import check_mounts
+from securebench.sandboxes._docker_client import find_client
+from securebench.sandboxes._docker_image import reference_of, resolve
+from securebench.sandboxes._docker_probe import Probed, probe_engine
+from securebench.sandboxes._docker_session import Engine, open_session
+from securebench.sandboxes.base import Capabilities, Guarantee, SandboxSpec, Session
+
+
+class DockerSandbox:
+    """Sandboxes made by a container engine. `engine` is `docker`, `podman` or whichever is installed."""
+
+    name = "docker"
+
+    def __init__(self, engine: str | None = None, runtime: str | None = None) -> None:
+        self._engine, self._runtime = engine, runtime
+        self._probed: Probed | None = None
+        self._probing: anyio.Lock | None = None
+
+    async def probe(self) -> Capabilities:
+        """What the engine guarantees here, seen by running containers once per process."""
+        return (await self._look()).capabilities
+
+    def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
+        """A fresh sandbox. Raises SandboxUnavailable, SandboxError, ConfigError on entry."""
+        return self._open(spec)
+
+    async def clean_leftovers(self) -> list[str]:
+        """Remove containers whose owner no longer lives; their names. Raises SandboxError, SandboxUnavailable."""
+        return await _docker_owner.clean_leftovers(find_client(self._engine))
+
+    @asynccontextmanager
+    async def _open(self, spec: SandboxSpec) -> AsyncIterator[Session]:
+        check_mounts(spec)
+        reference = reference_of(spec.root)
+        engine = self._require(spec, await self._look())
+        image = await resolve(engine.client, reference)
+        async with open_session(engine, spec, image) as session:
+            yield session
+
+    async def _look(self) -> Probed:
+        if self._probed is None:
+            if self._probing is None:
+                self._probing = anyio.Lock()
+            async with self._probing:
+                if self._probed is None:
+                    self._probed = await probe_engine(self._engine, self._runtime)
+        return self._probed
+
+    def _require(self, spec: SandboxSpec, probed: Probed) -> Engine:
+        capabilities = probed.capabilities
+        if probed.engine is None:
+            broken = next((finding.detail for finding in capabilities.findings if not finding.ok), "unknown reason")
+            raise SandboxUnavailable(f"docker is not usable here: {broken}", capabilities.remedy)
+        if missing := spec.require - capabilities.guarantees:
+            names = ", ".join(sorted(missing))
+            raise SandboxUnavailable(f"docker cannot guarantee {names} on this host", _how_to_get(capabilities, missing))
+        return probed.engine
+
+
+def _how_to_get(capabilities: Capabilities, missing: frozenset[Guarantee]) -> str:
+    if Guarantee.KERNEL in missing:
+        return "A kernel of its own needs the runsc runtime: install gVisor and set `sandbox.runtime: runsc`."
+    return capabilities.remedy

@@ -1,0 +1,84 @@
+"""A sandbox backend as tests use it: one line to run a program inside, one to run the same program outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+
+from securebench.sandboxes.base import (
+    Command,
+    Limits,
+    Sandbox,
+    SandboxResult,
+    SandboxSpec,
+    Session,
+    run_once,
+)
+
+PYTHON = "/usr/bin/python3"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Box:
+    """`run`, `sh` and `py` use a fresh sandbox each; `session` keeps one for all that its body does."""
+
+    sandbox: Sandbox
+
+    def run(
+        self, *argv: str, limits: Limits | None = None, command: dict[str, Any] | None = None, **spec: Any
+    ) -> SandboxResult:
+        made = SandboxSpec(limits=limits or Limits(wall_seconds=20), **spec)
+        return anyio.run(run_once, self.sandbox, made, Command(tuple(argv), **(command or {})))
+
+    def sh(self, script: str, **how: Any) -> SandboxResult:
+        return self.run("/bin/sh", "-c", script, **how)
+
+    def py(self, program: str, **how: Any) -> SandboxResult:
+        return self.run(PYTHON, "-I", "-c", program, **how)
+
+    def session(self, spec: SandboxSpec, body: Callable[[Session], Awaitable[T]]) -> T:
+        async def main() -> T:
+            async with self.sandbox.open(spec) as session:
+                return await body(session)
+
+        return anyio.run(main)
+
+    @property
+    def guarantees(self) -> frozenset[str]:
+        return anyio.run(self.sandbox.probe).guarantees
+
+
+def text(result: SandboxResult) -> str:
+    """What it printed; a failure shows both streams."""
+    assert result.ok, (result.outcome, result.exit_code, result.signal, result.stdout, result.stderr)
+    return result.stdout.data.decode().strip()
+
+
+def outside(program: str) -> str:
+    """The same Python program as a plain process: the positive control of a wall."""
+    done = subprocess.run([PYTHON, "-I", "-c", program], capture_output=True, text=True, timeout=20, check=True)
+    return done.stdout.strip()
+
+
+def processes_with(marker: str) -> list[int]:
+    """Host processes whose command line holds `marker`, zombies left out."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                if marker.encode() in file.read() and int(name) != os.getpid():
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def kernel_uid(pid: int) -> int:
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("Uid:"))

@@ -1,0 +1,250 @@
+"""Nothing remains: after success, failure, cancellation, many at once, or the engine's own death."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import pytest
+from tests.conformance.sandbox.box import Box, processes_with, text
+
+from securebench.errors import SandboxError
+from securebench.sandboxes import _gate, _leftovers
+from securebench.sandboxes._cgroups import clean_leftovers, find_controllers
+from securebench.sandboxes.base import Command, Limits, SandboxResult, SandboxSpec, Scratch, run_once
+
+SPECS = pytest.mark.parametrize("mounts", [(), (Scratch("/work"),)], ids=["fresh", "session"])
+
+
+def _groups(owner: str) -> list[str]:
+    controllers = find_controllers()
+    parents = set(controllers.parents.values()) if controllers else set()
+    return [str(path) for parent in parents for path in parent.glob(f"securebench-{owner}-*")]
+
+
+def _children() -> set[int]:
+    """Our children, zombies included, but for the process that forks launchers, which stays on purpose."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid() and b"_joiner" not in (entry / "cmdline").read_bytes():
+                found.add(int(entry.name))
+    return found
+
+
+def _state() -> dict[str, object]:
+    return {
+        "groups": _groups(str(os.getpid())),
+        "directories": list(Path(tempfile.gettempdir()).glob(f"securebench-{os.getpid()}-*")),
+        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "children": _children(),
+    }
+
+
+@SPECS
+def test_nothing_remains_after_many_in_sequence(box: Box, mounts: tuple[Scratch, ...], tmp_path: Path) -> None:
+    box.sh("true", mounts=(Scratch("/work"),))
+    before = _state()
+    for turn in range(15):
+        box.sh(f"(setsid sleep 60 &); exit {turn}", mounts=mounts)
+        box.run("no-such-program", mounts=mounts)
+        box.sh("sleep 9", mounts=mounts, limits=Limits(wall_seconds=0.01))
+    assert _state() == before
+
+
+@SPECS
+def test_many_at_once(box: Box, mounts: tuple[Scratch, ...]) -> None:
+    count = 60
+    box.sh("true", mounts=(Scratch("/work"),))
+    before = _state()
+    results: dict[int, SandboxResult] = {}
+
+    async def one(number: int) -> None:
+        spec = SandboxSpec(mounts=mounts, limits=Limits(wall_seconds=60))
+        script = f"echo {number} > /tmp/n; sleep 0.2; cat /tmp/n; ls /tmp | wc -l"
+        results[number] = await run_once(box.sandbox, spec, Command(("/bin/sh", "-c", script)))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            for number in range(count):
+                tasks.start_soon(one, number)
+
+    anyio.run(main)
+    assert {number: text(result).split() for number, result in results.items()} == {
+        number: [str(number), "1"] for number in range(count)
+    }
+    assert _state() == before
+
+
+@SPECS
+@pytest.mark.parametrize("delay", [0.0, 0.004, 0.012, 0.2])
+def test_cancellation_leaves_nothing(box: Box, delay: float, mounts: tuple[Scratch, ...]) -> None:
+    box.sh("true", mounts=(Scratch("/work"),))
+    before = _state()
+    marker = f"48.{time.time_ns()}"
+
+    async def main() -> None:
+        spec = SandboxSpec(mounts=mounts, limits=Limits(wall_seconds=60))
+        with anyio.move_on_after(delay):
+            await run_once(box.sandbox, spec, Command(("/bin/sh", "-c", f"(setsid sleep {marker} &); sleep {marker}")))
+
+    anyio.run(main)
+    assert processes_with(marker) == []
+    assert _state() == before
+
+
+@SPECS
+def test_error_in_the_callers_callback_leaves_nothing(box: Box, mounts: tuple[Scratch, ...]) -> None:
+    box.sh("true", mounts=(Scratch("/work"),))
+    before = _state()
+
+    def refuse(name: str, data: bytes) -> None:
+        raise ValueError(name)
+
+    with pytest.raises(ValueError, match="stdout"):
+        box.sh("echo x; sleep 30", mounts=mounts, command={"on_output": refuse})
+    assert _state() == before
+
+
+ENGINE = """
+import anyio, sys
+from securebench.sandboxes.select import make_sandbox
+from securebench.sandboxes.base import *
+async def main():
+    mounts = (Scratch('/work'),) if sys.argv[2] == 'session' else ()
+    spec = SandboxSpec(mounts=mounts, limits=Limits(wall_seconds=60))
+    say = lambda name, data: print('started', flush=True)
+    script = '(setsid sleep %s &); echo up; sleep %s' % (sys.argv[3], sys.argv[3])
+    await run_once(make_sandbox(sys.argv[1]), spec, Command(('/bin/sh', '-c', script), on_output=say))
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("kind", ["fresh", "session"])
+def test_killed_engine_takes_its_sandboxes_along(box: Box, kind: str) -> None:
+    marker = f"49.{time.time_ns()}"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    argv = [sys.executable, "-c", ENGINE, box.sandbox.name, kind, marker]
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE) as engine:
+        assert engine.stdout is not None
+        assert engine.stdout.readline() == b"started\n"
+        while len(processes_with(f"sleep\0{marker}")) < 2:
+            time.sleep(0.01)
+        engine.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while processes_with(marker) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert processes_with(marker) == []
+    removed = clean_leftovers()
+    assert _groups(str(engine.pid)) == []
+    assert bool(removed) == (find_controllers() is not None)
+
+
+def test_engine_killed_at_the_gate_runs_nothing(bubblewrap: Box, tmp_path: Path) -> None:
+    """Without us the gate opens onto an empty filter, which the kernel refuses."""
+    program = (
+        "import anyio, os, signal\n"
+        "from securebench.sandboxes import _gate\n"
+        "from securebench.sandboxes.select import make_sandbox\n"
+        "from securebench.sandboxes.base import *\n"
+        "box = make_sandbox('bubblewrap')\n"
+        "async def main():\n"
+        "    await box.probe()\n"
+        "    _gate.Held.release = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"    await run_once(box, SandboxSpec(mounts=(Bind({str(tmp_path)!r}, '/d'),) if 0 else ()), Command(('/bin/sleep', '50.{os.getpid()}')))\n"
+        "anyio.run(main)"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    engine = subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=20)
+    assert engine.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 5
+    while processes_with(f"50.{os.getpid()}") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert processes_with(f"50.{os.getpid()}") == []
+    clean_leftovers()
+
+
+def test_stale_directory_is_found_and_removed_and_a_live_one_is_not() -> None:
+    with _leftovers.staging_directory() as live:
+        stale = Path(tempfile.gettempdir()) / "securebench-1-1-conformance"
+        stale.mkdir(exist_ok=True)
+        assert str(stale) in _leftovers.clean_directories()
+        assert live.exists()
+        assert not stale.exists()
+
+
+def test_failure_of_bubblewrap_is_a_sandbox_error_with_its_words(
+    bubblewrap: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from securebench.sandboxes import _direct
+
+    before = _state()
+    monkeypatch.setattr(_direct, "namespace_args", lambda **_: ["--ro-bind", "/no/such/source", "/x"])
+    with pytest.raises(SandboxError, match="no/such/source"):
+        bubblewrap.sh("true")
+    assert _state() == before
+
+
+def test_bubblewrap_that_cannot_be_started_is_a_sandbox_error(bubblewrap: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    from securebench.sandboxes._host import Host
+
+    monkeypatch.setattr(Host, "words", lambda *_: ("/no/such/bwrap",))
+    with pytest.raises(SandboxError, match="no/such/bwrap"):
+        bubblewrap.sh("true")
+
+
+def test_bubblewrap_that_hangs_is_a_sandbox_error(bubblewrap: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    from securebench.sandboxes._host import Host
+
+    before = _state()
+    monkeypatch.setattr(_gate, "_SETUP_SECONDS", 0.2)
+    monkeypatch.setattr(Host, "words", lambda *_: ("/bin/sh", "-c", "exec sleep 60"))
+    with pytest.raises(SandboxError, match="ready"):
+        bubblewrap.sh("true")
+    assert _state() == before
+
+
+def test_killed_launcher_is_a_sandbox_error_and_ends_the_session(bubblewrap: Box) -> None:
+    marker = f"51.{time.time_ns()}"
+
+    async def main() -> None:
+        async with bubblewrap.sandbox.open(SandboxSpec(mounts=(Scratch("/work"),))) as session:
+
+            async def kill() -> None:
+                while not processes_with(marker):
+                    await anyio.sleep(0.01)
+                session._launcher._process.kill()  # type: ignore[attr-defined]
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(kill)
+                with pytest.raises(SandboxError, match="launcher"):
+                    await session.run(Command(("/bin/sleep", marker)))
+
+    anyio.run(main)
+    assert processes_with(marker) == []
+
+
+def test_probe_is_quick_and_cached(bubblewrap: Box) -> None:
+    from securebench.sandboxes.bubblewrap import BubblewrapSandbox
+
+    async def main() -> tuple[float, float]:
+        fresh = BubblewrapSandbox()
+        times = []
+        for _ in range(2):
+            began = time.monotonic()
+            assert (await fresh.probe()).usable
+            times.append(time.monotonic() - began)
+        return times[0], times[1]
+
+    first, second = anyio.run(main)
+    assert first < 3  # 0.1 s on an idle machine; the suite shares it
+    assert second < 0.01
