@@ -214,6 +214,8 @@ def _chunks(descriptor: int) -> Iterator[bytes]:
 @contextmanager
 def make_directories(root: int, path: PurePosixPath) -> Iterator[int]:
     """A descriptor on the directory at `path` beneath `root`, made where it does not exist."""
+    if path.is_absolute() or ".." in path.parts:
+        raise UnsafeEntry(f"{path} does not stay beneath its root")
     descriptor = os.dup(root)
     try:
         for part in path.parts:

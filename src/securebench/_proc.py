@@ -24,7 +24,6 @@ import anyio
 from securebench.errors import InfrastructureError
 
 CHUNK = 65536
-PIPE_CAPACITY = 65536  # what an empty pipe takes without blocking, on every Linux
 
 
 class Process:

@@ -16,7 +16,7 @@ from securebench._json import MAX_DIGITS, Json
 from securebench.errors import Problem
 
 MAX_BYTES = 256 * 1024
-MAX_TOKENS = 20_000  # the pure parser needs about 100 µs for each
+MAX_TOKENS = 10_000  # the pure parser needs about 100 µs for each
 MAX_DEPTH = 40
 MAX_DOCUMENT_PROBLEMS = 50
 _TAG = "tag:yaml.org,2002:"
@@ -101,9 +101,9 @@ def _compose(text: str) -> Any:
     """The node graph of the only document, or None. Size and depth are bounded in the scanner: it is slow, and it
     looks ahead in quadratic time before the parser gets to see how deep the nesting is."""
     from ruamel.yaml import YAML
-    from ruamel.yaml.scanner import RoundTripScanner, ScannerError
+    from ruamel.yaml.scanner import Scanner, ScannerError
 
-    class BoundedScanner(RoundTripScanner):
+    class BoundedScanner(Scanner):
         fetched = 0
 
         def fetch_more_tokens(self) -> Any:
@@ -115,7 +115,7 @@ def _compose(text: str) -> Any:
                 raise ScannerError(None, None, message, self.reader.get_mark())
             return super().fetch_more_tokens()
 
-    yaml = YAML(typ="rt", pure=True)
+    yaml = YAML(typ="safe", pure=True)
     yaml.Scanner = BoundedScanner
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the library merely warns about is refused or harmless here

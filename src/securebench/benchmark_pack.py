@@ -272,14 +272,17 @@ class _Rows:
         self, row: AnyRow, contract: Family, problem: Callable[[str, Loc], Problem]
     ) -> Iterator[Problem]:
         """Private values and files of one lane that would appear at one place; the same file twice is one file."""
+        files = [(str(loc[1]), ref) for _, loc, ref in file_refs(row, self.manifest) if loc[0] == "eval"]
+        undeclared = (row.eval.__pydantic_extra__ or {}).keys()
+        if not files and not undeclared:
+            return
         places: dict[Visibility, set[tuple[PurePosixPath, str]]] = {}
-        for name in row.eval.model_fields_set | (row.eval.__pydantic_extra__ or {}).keys():
+        for name in row.eval.model_fields_set | undeclared:
             lane = contract.lanes.get(name, Visibility.HIDDEN)
             places.setdefault(lane, set()).add((PurePosixPath(f"{name}.json"), ""))
-        for root, loc, ref in file_refs(row, self.manifest):
-            if root == self.manifest.asset_roots.eval:
-                lane = contract.lanes.get(str(loc[1]), Visibility.HIDDEN)
-                places.setdefault(lane, set()).add((PurePosixPath(ref.mount or ref.path), ref.path))
+        for name, ref in files:
+            lane = contract.lanes.get(name, Visibility.HIDDEN)
+            places.setdefault(lane, set()).add((PurePosixPath(ref.mount or ref.path), ref.path))
         for lane_places in places.values():
             try:
                 check_collisions(place for place, _ in lane_places)

@@ -166,7 +166,13 @@ BROKEN_ROWS: list[tuple[str, Any, str, str]] = [
     ("private key named assets", changed(CHOICE, "eval.assets", {"path": "secret.txt"}), "eval.assets", "public files"),
     ("private key with a slash", changed(CHOICE, "eval", {"answer": "B", "../x": 1}), 'eval["../x"]', "'..'"),
     ("private key of two parts", changed(CHOICE, "eval", {"answer": "B", "a/b": 1}), 'eval["a/b"]', "contains '/'"),
-    ("empty private key", changed(CHOICE, "eval", {"answer": "B", "x\0": 1}), 'eval["x\\u0000"]', "control"),
+    (
+        "too many private keys",
+        changed(CHOICE, "eval", {f"k{i}": 1 for i in range(1000)} | {"answer": "B"}),
+        "eval",
+        "1001",
+    ),
+    ("private key with NUL", changed(CHOICE, "eval", {"answer": "B", "x\0": 1}), 'eval["x\\u0000"]', "control"),
     (
         "private keys that differ in case",
         changed(CHOICE, "eval", {"answer": "B", "Notes": 1, "notes": 2}),
@@ -455,7 +461,7 @@ def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
     write_pack(tmp_path, [CHOICE])
     (tmp_path / name).unlink()
     assert str(refused(tmp_path)) == f"{tmp_path / name}: cannot be read: no such file or directory"
-    with pytest.raises(PackError, match="a pack has manifest.yaml and tasks.jsonl"):
+    with pytest.raises(PackError, match=r"a pack has manifest\.yaml and tasks\.jsonl"):
         find_pack(tmp_path)
 
 

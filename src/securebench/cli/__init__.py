@@ -13,6 +13,7 @@ import click
 COMMANDS = {
     "demo": "Watch an honest agent score and a cheating one not, in a few seconds.",
     "image": "Import container images for the embedded sandbox, without Docker.",
+    "doctor": "Show what the sandboxes of this host guarantee, and how to get more.",
     "init": "Write a small working pack and tester YAML to start from.",
     "run": "Run a benchmark pack with a harness and record every attempt.",
     "schema": "Print the JSON Schema of a manifest, a row or a tester YAML.",

@@ -117,9 +117,8 @@ def _notes(image: StoredImage) -> list[str]:
         notes.append(f"{image.record.skipped} device files or pipes were left out")
     closed = [str(path) for path in image.rootfs.parents if not path.stat().st_mode & 0o001]
     if os.geteuid() == 0 and closed:
-        notes.append(
-            f"sandboxes started by root cannot enter {closed[-1]}; set SECUREBENCH_HOME to a directory all users may enter"
-        )
+        remedy = "set SECUREBENCH_HOME to a directory that all users may enter"
+        notes.append(f"sandboxes started by root cannot enter {closed[-1]}; {remedy}")
     return notes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -19,6 +19,7 @@ from securebench.resources import Visibility
 HIDDEN = Visibility.HIDDEN
 EVALUATION_INPUTS = Visibility.EVALUATION_INPUTS
 
+MAX_KEYS = 1000
 MAX_TEXT = 4 * 1024 * 1024
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -66,9 +67,12 @@ class EvalModel(ClosedModel):
     __pydantic_extra__: dict[str, FileOrValue]
 
     @classmethod
-    def refused_keys(cls, keys: Iterable[str]) -> Iterable[tuple[Loc, str]]:
+    def refused_keys(cls, keys: Collection[str]) -> Iterable[tuple[Loc, str]]:
         """Undeclared keys that cannot name a file, or come so close to a declared one that keeping them quietly
         would hide a mistake."""
+        if len(keys) > MAX_KEYS:
+            yield ("eval",), f"has {len(keys)} keys; at most {MAX_KEYS} are allowed"
+            return
         for key in keys:
             if key in cls.model_fields:
                 continue

@@ -74,17 +74,18 @@ def _apply(layer: Layer, budget: Budget, on_bytes: Callable[[int], None] | None,
 def unpack(stream: LayerStream, budget: Budget, put: Put) -> None:
     """Hand every member of a tar stream to `put`. Raises ConfigError or StoreError naming the member."""
     reader = TarReader(stream, budget)
-    last, writing = b"", False
+    last: bytes | None = None
+    writing = False
     try:
         for member in reader:
             last, writing = member.name, True
             put(member, reader.chunks())
             writing = False
     except UnsafeEntry as error:
-        where = "at" if writing else "after"
-        raise ConfigError(f"{where} member {show_name(last)}: {error}" if last else str(error)) from error
+        where = f"{'at' if writing else 'after'} member {show_name(last)}: " if last is not None else ""
+        raise ConfigError(f"{where}{error}") from error
     except OSError as error:
-        raise write_fault(error, show_name(last)) from error
+        raise write_fault(error, show_name(last or b"")) from error
 
 
 def write_fault(error: OSError, shown: str) -> SecureBenchError:

@@ -69,8 +69,11 @@ class Shelf:
 
     def sweep(self) -> None:
         """Remove what no living process is working on. The caller holds the lock."""
-        for path in self._work.iterdir():
-            lock = os.open(path, _DIRECTORY)
+        for path in list(self._work.iterdir()):
+            try:
+                lock = os.open(path, _DIRECTORY)
+            except FileNotFoundError:
+                continue  # an import that just ended
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._discard(path.name)

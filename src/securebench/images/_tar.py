@@ -8,7 +8,6 @@ system; names are bytes, judged by whoever writes them."""
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -22,7 +21,6 @@ MAX_EXTENSION = MIB  # a PAX header or a GNU long name; real ones are a few hund
 MAX_EXTENSIONS = 8  # before one member
 MAX_TIME = 2**33  # seconds; the year 2242
 
-_HEADER = struct.Struct("100s8s8s8s12s12s8sc100s6s2s32s32s8s8s155s12x")
 _OCTAL = re.compile(rb"[ \0]*([0-7]*)[ \0]*")
 _PAX_LENGTH = re.compile(rb"([1-9][0-9]{0,7}) ")
 _PAX_TIME = re.compile(rb"(-?)([0-9]{1,20})(?:\.([0-9]{0,20}))?")
@@ -181,27 +179,25 @@ class TarReader:
 
 
 def _build(block: bytes, pax: dict[bytes, bytes], long_name: bytes, long_target: bytes) -> Member:
-    raw = _HEADER.unpack(block)
-    name, mode, size, mtime, kind_byte, target, magic, prefix = (raw[i] for i in (0, 1, 4, 5, 7, 8, 9, 15))
-    name = _text(name)
-    if magic == b"ustar\0" and (before := _text(prefix)):
-        name = before + b"/" + name
+    name, kind_byte = _text(block[0:100]), block[156:157]
+    if block[257:263] == b"ustar\0" and block[345]:
+        name = _text(block[345:500]) + b"/" + name
     name = pax.get(b"path") or long_name or name
-    if any(map(_is_sparse, pax)) or kind_byte in _REFUSED:
+    if kind_byte in _REFUSED or any(map(_is_sparse, pax)):
         raise UnsafeEntry(f"member {show_name(name)} is {_REFUSED.get(kind_byte, 'a sparse file')}; not supported")
     kind = _KINDS.get(kind_byte)
     if kind is None:
         raise UnsafeEntry(f"member {show_name(name)} has the unknown type {kind_byte!r}")
     if kind is Kind.FILE and name.endswith(b"/"):
         kind = Kind.DIRECTORY  # how v7 archives say it
-    length = _decimal(pax[b"size"]) if pax.get(b"size") else _number(size, "size")
+    length = _decimal(pax[b"size"]) if pax.get(b"size") else _number(block[124:136], "size")
     return Member(
         name,
         kind,
         length if kind is Kind.FILE else 0,
-        _number(mode, "mode") & 0o7777,
-        _pax_time(pax[b"mtime"]) if pax.get(b"mtime") else _time(mtime),
-        pax.get(b"linkpath") or long_target or _text(target),
+        _number(block[100:108], "mode") & 0o7777,
+        _pax_time(pax[b"mtime"]) if pax.get(b"mtime") else _time(block[136:148]),
+        pax.get(b"linkpath") or long_target or _text(block[157:257]),
     )
 
 

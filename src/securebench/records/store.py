@@ -130,7 +130,7 @@ def read_records(path: Path) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
     try:
         with path.open("rb") as file:
             number = 0
-            while line := file.readline(MAX_LINE + 1):
+            while line := file.readline(MAX_LINE):
                 number += 1
                 try:
                     record = _json.loads(line)

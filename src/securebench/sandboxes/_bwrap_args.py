@@ -131,7 +131,7 @@ def file_system_args(spec: SandboxSpec, layout: Layout, fd_for: Callable[[bytes]
         args += _tmpfs(_TMP, spec.limits.tmp, 0o1777)
     for mount in sorted(spec.mounts, key=lambda mount: mount.target):
         args += _mount(mount)
-    sealed = ["/proc/1", "/proc", "/dev", *([] if layout.sealed else ["/"])]
+    sealed = ["/proc", "/dev", *([] if layout.sealed else ["/"])]
     for path in sealed:
         args += ["--remount-ro", path]
     return args

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, suppress
 
+import anyio
+
+from securebench.errors import SandboxError
 from securebench.sandboxes import _limits
 from securebench.sandboxes._bwrap_args import (
     Descriptors,
@@ -13,8 +17,8 @@ from securebench.sandboxes._bwrap_args import (
     file_system_args,
     namespace_args,
 )
-from securebench.sandboxes._cgroups import Counters, group
-from securebench.sandboxes._gate import Launch, hold
+from securebench.sandboxes._cgroups import Counters, Group, find_controllers, group
+from securebench.sandboxes._gate import Held, Launch, hold
 from securebench.sandboxes._host import Host
 from securebench.sandboxes._identity import lease_identity
 from securebench.sandboxes._meter import Meter
@@ -35,9 +39,9 @@ async def run_direct(
         resources = stack.enter_context(ExitStack())
         identity = resources.enter_context(lease_identity())
         spec = reachable(spec, identity, resources)
-        made = resources.enter_context(group(limits, extra_pids=1))
-        rules = build_filter(spec.network, deny_unaccounted=made is None)
-        wanted = _limits.bounds(limits, memory_counted=made is not None)
+        counted = find_controllers() is not None
+        rules = build_filter(spec.network, deny_unaccounted=not counted)
+        wanted = _limits.bounds(limits, memory_counted=counted)
         streams = Streams.for_command(command)
         resources.callback(streams.close)
 
@@ -45,9 +49,11 @@ async def run_direct(
         words = host.words(identity, _limits.as_options(wanted) if identity.uid is not None else [])
         stdin, stdout, _ = streams.inside
         launch = Launch(words, _arguments(host, spec, command), command.argv, stdin, stdout)
-        held = await hold(launch, streams.stderr)
+        held = hold(launch, streams.stderr)
         stack.push_async_callback(held.close)
         streams.close_inside()
+        made = resources.enter_context(group(limits, extra_pids=2))  # while bubblewrap sets up
+        await _arrive(held, made)
 
         init = held.init
         if made is not None:
@@ -55,7 +61,6 @@ async def run_direct(
         if identity.uid is None:
             _limits.apply(init.pid, wanted)
         meter = Meter(limits, made, [init.pid])
-        meter.begin()
 
         async def ended() -> int:
             status = await held.monitor.wait()
@@ -88,6 +93,25 @@ async def run_direct(
             guarantees=guarantees,
             fingerprint=host.fingerprint(identity, rules.sha256),
         )
+
+
+async def _arrive(held: Held, made: Group | None) -> None:
+    """Wait for the gate, and use the time: the first move into a control group after a pause takes the kernel
+    several milliseconds, the next one none. So bubblewrap itself is moved while it works."""
+    if made is None:
+        await held.arrive()
+        return
+
+    def move() -> None:
+        with suppress(SandboxError):  # it may have ended; `arrive` says why
+            made.add(held.monitor.pid)
+
+    moving = asyncio.get_running_loop().run_in_executor(None, move)
+    try:
+        await held.arrive()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await moving
 
 
 def _arguments(

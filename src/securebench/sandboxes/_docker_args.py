@@ -4,7 +4,7 @@ Rules kept here, each of them tested:
 
 - every container has the same walls: no network, no capabilities but those the spec names, no new privileges,
   read-only root, memory without swap, process limit, private IPC, our seccomp profile, no logs on the host's disk;
-- nothing is pulled, the image is named by its id, its entry point, user, health check and declared volumes are overruled;
+- nothing is pulled; the image is named by its id; its entry point, user, health check and volumes are overruled;
 - the only writable places are scratch directories, `/tmp` and `/dev/shm`, each with a size;
 - values of the environment are not in the words, which every user of the host can read, but in a file of their own;
 - nothing of the spec can be taken for an option.
@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from securebench.errors import ConfigError, SandboxUnavailable
 from securebench.sandboxes._bwrap_args import DEFAULT_ENV
 from securebench.sandboxes._docker_image import Image
-from securebench.sandboxes.base import MIB, Bind, Command, Limits, SandboxSpec
+from securebench.sandboxes.base import MIB, Bind, Command, Limits, Network, SandboxSpec
 
 TMP = "/tmp"  # noqa: S108  (inside the sandbox)
 OWN_PROCESSES = 1
@@ -32,9 +32,8 @@ _DESCRIPTOR_FLOOR = 16
 _ENV_LINE = 32 * 1024  # clients read env files line by line, with a limit
 
 # What the engines add by themselves, or their clients from the operator's configuration.
-_UNWANTED = ("HOSTNAME", "container") + tuple(
-    spelled for name in ("http", "https", "ftp", "no", "all") for spelled in (f"{name}_proxy", f"{name}_proxy".upper())
-)
+_PROXIES = tuple(f"{name}_proxy" for name in ("http", "https", "ftp", "no", "all"))
+_UNWANTED = ("HOSTNAME", "container", *_PROXIES, *(name.upper() for name in _PROXIES))
 
 # Capabilities that change what a program may do to its own container only.
 CONFINED_CAPABILITIES = frozenset(
@@ -53,6 +52,8 @@ class Place:
     labels: Mapping[str, str]
     seccomp: Path
     runtime: str | None = None
+    ipv6: bool = False
+    hide_resolver: bool = True  # Docker shows the host's resolver even without a network; Podman does not
     volumes_from: str | None = None
 
 
@@ -100,6 +101,8 @@ def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) ->
     words += [f"--workdir={_workdir(command.cwd or spec.cwd)}", *env_words]
     if command.stdin:
         words.append("--interactive")
+    if place.ipv6 and spec.network is Network.LOOPBACK:
+        words.append("--sysctl=net.ipv6.conf.all.disable_ipv6=0")  # engines turn it off where there is no network
     covered = {mount.target for mount in spec.mounts}
     if place.volumes_from is not None:
         words.append(f"--volumes-from={place.volumes_from}")
@@ -115,7 +118,15 @@ def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) ->
 def holder_args(place: Place, spec: SandboxSpec, name: str) -> list[str]:
     """Words for the container that keeps the scratch directories mounted and never runs anything of the spec."""
     limits = Limits(memory=64 * MIB, pids=8, tmp=MIB)
-    words = ["run", "--detach", "--interactive", f"--name={name}", *walls(place, limits), "--user=65534:65534", "--workdir=/"]
+    words = [
+        "run",
+        "--detach",
+        "--interactive",
+        f"--name={name}",
+        *walls(place, limits),
+        "--user=65534:65534",
+        "--workdir=/",
+    ]
     writable = {scratch.target: (scratch.size, "0755") for scratch in spec.scratches}
     if not any(mount.target == TMP for mount in spec.mounts):
         writable[TMP] = (spec.limits.tmp, "1777")
@@ -135,8 +146,6 @@ def walls(place: Place, limits: Limits) -> list[str]:
         "--init",
         "--read-only",
         "--network=none",
-        "--dns=0.0.0.0",
-        "--dns-search=.",
         "--hostname=sandbox",
         "--cap-drop=ALL",
         "--security-opt=no-new-privileges",
@@ -153,6 +162,8 @@ def walls(place: Place, limits: Limits) -> list[str]:
         f"--ulimit=nofile={files}:{files}",
         f"--ulimit=fsize={size}:{size}",
     ]
+    if place.hide_resolver:
+        words += ["--dns=0.0.0.0", "--dns-search=."]
     if limits.cpus is not None:
         words.append(f"--cpus={limits.cpus:g}")
     if limits.cpu_seconds is not None:
@@ -188,10 +199,9 @@ def _memory_volume(target: str, size: int, mode: str, user: int) -> str:
 
 
 def _declared_volumes(image: Image, covered: set[str]) -> list[str]:
-    """Left alone, a VOLUME of the image would be a writable directory on the host's disk without a limit."""
-    return [
-        f"--mount={_csv(['type=volume', f'dst={path}', 'readonly'])}" for path in image.volumes if path not in covered
-    ]
+    """Empty and read-only. Left alone, a VOLUME of the image is writable, on the host's disk and without a limit."""
+    options = "tmpfs-size=4096,tmpfs-mode=0555,readonly"
+    return [f"--mount={_csv(['type=tmpfs', f'dst={path}'])},{options}" for path in image.volumes if path not in covered]
 
 
 def _csv(fields: Sequence[str]) -> str:

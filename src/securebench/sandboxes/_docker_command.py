@@ -9,6 +9,7 @@ carry the command's bytes and nothing of the engine's.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -48,10 +49,8 @@ async def run_command(client: Client, place: Place, spec: SandboxSpec, command: 
     except BaseException:
         # The first error is the one to report; what cannot be removed now, the dead-man switch removes.
         with anyio.CancelScope(shield=True):
-            try:
+            with suppress(InfrastructureError):
                 await remove(client, [name])
-            except InfrastructureError:
-                pass
         raise
     await remove(client, [name])
     return ran

@@ -23,12 +23,12 @@ _KNOWN = (
     _Known(
         ("permission denied while trying to connect", "connect: permission denied", "got permission denied"),
         "this user may not talk to the container engine's daemon",
-        "Add the user to the daemon's group (sudo usermod -aG docker USER, then log in again; members of it are root in "
+        "Add the user to the daemon's group (sudo usermod -aG docker USER, then log in again; its members are root in "
         "effect), or use a rootless engine, or the bubblewrap backend.",
     ),
     _Known(
-        ("cannot connect to the docker daemon", "is the docker daemon running", "connection refused", "docker.sock: connect",
-         "error during connect", "cannot connect to podman", "unable to connect to podman"),
+        ("cannot connect to the docker daemon", "is the docker daemon running", "connection refused",
+         "docker.sock: connect", "error during connect", "cannot connect to podman", "unable to connect to podman"),
         "the container engine's daemon does not answer",
         "Start it: sudo systemctl start docker (in a checkout: scripts/ci-docker). DOCKER_HOST, if set, must name it.",
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ from securebench.errors import (
 )
 from securebench.sandboxes._docker_args import Place, holder_args
 from securebench.sandboxes._docker_client import CALL_SECONDS, Client
-from securebench.sandboxes._docker_errors import explain
+from securebench.sandboxes._docker_errors import explain, no_answer
 from securebench.sandboxes._docker_state import inspect
 from securebench.sandboxes._tar_capture import CaptureLimits, Descriptor, LeftOut, capture
 from securebench.sandboxes._tar_seed import check_seed, write_seed
@@ -51,6 +52,7 @@ class Holder:
 
     client: Client
     name: str
+    started: datetime | None
 
     @classmethod
     async def start(cls, client: Client, place: Place, spec: SandboxSpec, name: str) -> Holder:
@@ -65,7 +67,7 @@ class Holder:
                 f"image {place.image.reference} cannot hold scratch directories: its /bin/sh does not run",
                 "Scratch directories need an image with a /bin/sh.",
             )
-        holder = cls(client, name)
+        holder = cls(client, name, state.started)
         for scratch in spec.scratches:
             if scratch.seed is not None:
                 await holder.fill(scratch, scratch.seed, spec.user)
@@ -76,7 +78,9 @@ class Holder:
         data, words = Pipe(*os.pipe()), Pipe.for_reading()
         process = None
         try:
-            process = self.client.start(["cp", "-", f"{self.name}:{scratch.target}"], stdin=data.read, stderr=words.write)
+            process = self.client.start(
+                ["cp", "-", f"{self.name}:{scratch.target}"], stdin=data.read, stderr=words.write
+            )
             data.close_read()
             words.close_write()
             descriptor, data.write = data.write, -1
@@ -104,7 +108,10 @@ class Holder:
             words.close_write()
             limits = CaptureLimits(bytes=scratch.size)
             left_out = await _in_thread(process, lambda: capture(Descriptor(data.read), root, limits))
-            if await _bounded_wait(process) != 0:
+            status = await _bounded_wait(process)
+            if status is None or status < 0:
+                raise no_answer("reading a scratch directory", _COPY_SECONDS)
+            if status != 0:
                 await self._blame(_said(words))
         except BaseException:
             os.close(root)
@@ -115,6 +122,12 @@ class Holder:
             data.close()
             words.close()
         return Captured(root, left_out)
+
+    async def check(self) -> None:
+        """Raises SandboxError unless it ran all the time: without it the volumes were lost, and new ones are empty."""
+        state = await inspect(self.client, self.name)
+        if not state.running or state.started != self.started:
+            raise SandboxError("the container that held the scratch directories was ended from outside; they are lost")
 
     async def _blame(self, complaint: bytes) -> None:
         """An archive that fails although another path of the same container can be archived fails by its content."""

@@ -58,7 +58,7 @@ def here() -> str:
     boot = ""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
+    return f"{boot}:{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 class DeadMan:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import anyio
@@ -41,7 +42,9 @@ _LOOK = r"""
 (: >/tmp/probe) 2>/dev/null && echo tmp
 set -- /proc/[0-9]*; echo "processes $#"
 while read -r line; do case $line in *:*) echo "interface ${line%%:*}";; esac; done </proc/net/dev
-while read -r name value _; do case $name in CapEff:|NoNewPrivs:|Seccomp:) echo "$name $value";; esac; done </proc/self/status
+while read -r name value _; do
+    case $name in CapEff:|NoNewPrivs:|Seccomp:) echo "$name $value";; esac
+done </proc/self/status
 read -r release </proc/sys/kernel/osrelease; echo "release $release"
 """
 _EAT = 'x=0123456789abcdef; while :; do x="$x$x"; done'
@@ -66,21 +69,10 @@ async def probe_engine(engine: str | None, runtime: str | None) -> Probed:
         return _unusable(Finding("engine", False, str(error), "Restart the container engine's daemon."))
     findings = [Finding("engine", True, " ".join(f"{name} {version}" for name, version in versions.items()))]
     notes = _known_holes(versions)  # after what makes the engine unusable, if anything does
-    image = await _any_image(client)
-    if image is None:
-        return _unusable(*findings, _NO_IMAGE, *notes)
     candidate = Engine(client, runtime, frozenset(), versions)
-    try:
-        with anyio.fail_after(_PROBE_SECONDS):
-            seen = await _look(candidate, image)
-    except TimeoutError:
-        said = f"a throw-away container did not end within {_PROBE_SECONDS:g} s"
-        return _unusable(*findings, Finding("container", False, said, "Restart the daemon, or choose another runtime."), *notes)
-    except SandboxUnavailable as error:
-        return _unusable(*findings, Finding("container", False, str(error).splitlines()[0], error.remedy), *notes)
-    except InfrastructureError as error:
-        remedy = "Look at the daemon's log; `docker run --rm IMAGE true` should work."
-        return _unusable(*findings, Finding("container", False, str(error), remedy), *notes)
+    seen, problem = await _try_images(candidate)
+    if seen is None:
+        return _unusable(*findings, problem or _NO_IMAGE, *notes)
     guarantees = frozenset(guarantee for guarantee, finding in seen.items() if finding.ok)
     findings += [finding for guarantee, finding in seen.items() if guarantee is not Guarantee.KERNEL or runtime]
     walls = {Guarantee.FS, Guarantee.PID, Guarantee.NET} <= guarantees
@@ -101,7 +93,9 @@ def _unusable(*findings: Finding) -> Probed:
 
 
 async def _versions(client: Client) -> Mapping[str, str]:
-    found = await client.ask_json("asking the engine for its version", ["version", "--format={{json .}}"], timeout=_DAEMON_SECONDS)
+    found = await client.ask_json(
+        "asking the engine for its version", ["version", "--format={{json .}}"], timeout=_DAEMON_SECONDS
+    )
     server = found.get("Server") if isinstance(found, Mapping) else None
     if not isinstance(server, Mapping):
         server = found.get("Client", {}) if isinstance(found, Mapping) else {}  # podman has no daemon
@@ -133,17 +127,34 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-async def _any_image(client: Client) -> Image | None:
-    """The newest local image whose shell runs; the program tries are cheap."""
-    try:
+async def _try_images(engine: Engine) -> tuple[dict[Guarantee, Finding] | None, Finding | None]:
+    """What was seen with the first local image it works with; else what went wrong. None, None without any image."""
+    problem: Finding | None = None
+    for image in await _local_images(engine.client):
+        try:
+            with anyio.fail_after(_PROBE_SECONDS):
+                return await _look(engine, image), None
+        except TimeoutError:
+            said = f"a throw-away container did not end within {_PROBE_SECONDS:g} s"
+            return None, Finding("container", False, said, "Restart the daemon, or choose another runtime.")
+        except SandboxUnavailable as error:
+            problem = Finding("container", False, str(error).splitlines()[0], error.remedy)
+        except InfrastructureError as error:
+            remedy = "Look at the daemon's log; `docker run --rm IMAGE true` should work."
+            problem = Finding("container", False, str(error), remedy)
+    return None, problem
+
+
+async def _local_images(client: Client) -> list[Image]:
+    """Some local images, newest first, whose shell runs."""
+    images: list[Image] = []
+    with suppress(InfrastructureError):
         text = await client.ask("listing images", ["image", "ls", "--quiet", "--no-trunc"])
         for identity in list(dict.fromkeys(text.split()))[:_MOST_IMAGES]:
-            words = ["run", "--rm", "--pull=never", "--network=none", "--entrypoint=/bin/sh", identity, "-c", ":"]
-            if (await client.attempt("trying an image", words)).ok:
-                return await resolve(client, identity)
-    except InfrastructureError:
-        return None
-    return None
+            words = ["run", "--rm", "--pull=never", "--network=none", "--ulimit=nofile=64:64", "--entrypoint=/bin/sh"]
+            if (await client.attempt("trying an image", [*words, identity, "-c", ":"])).ok:
+                images.append(await resolve(client, identity))
+    return images
 
 
 async def _look(engine: Engine, image: Image) -> dict[Guarantee, Finding]:
@@ -178,8 +189,13 @@ def judge(text: str, eaten: Outcome, release: str = "") -> dict[Guarantee, Findi
         Guarantee.FS: ("wrote" not in lines and "tmp" in lines and unprivileged, "root is read-only, no capabilities"),
         Guarantee.PID: (0 < processes <= 4, f"{processes} processes are visible"),
         # A kernel of its own has no use for the filter, and some do not show it.
-        Guarantee.NET: (interfaces == ["lo"] and (filtered or other), f"interfaces: {', '.join(interfaces) or 'unknown'}"),
+        Guarantee.NET: (
+            interfaces == ["lo"] and (filtered or other),
+            f"interfaces: {', '.join(interfaces) or 'unknown'}",
+        ),
         Guarantee.MEM_HARD: (eaten is Outcome.OUT_OF_MEMORY, f"a program that eats memory ended as {eaten}"),
         Guarantee.KERNEL: (other, f"the kernel inside is {facts.get('release', 'unknown')}"),
     }
-    return {guarantee: Finding(guarantee.value, ok, said, "" if ok else again) for guarantee, (ok, said) in rows.items()}
+    return {
+        guarantee: Finding(guarantee.value, ok, said, "" if ok else again) for guarantee, (ok, said) in rows.items()
+    }

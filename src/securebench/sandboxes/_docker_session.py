@@ -6,6 +6,7 @@ live on from one command to the next; a program that needs its own servers start
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from collections.abc import AsyncIterator, Mapping
@@ -97,6 +98,7 @@ class DockerSession:
                 except CandidateError as error:
                     captured = error
                 self._captured[scratch.target] = captured
+            await self._holder.check()
 
     async def end(self) -> None:
         """End a running command and refuse further ones."""
@@ -158,7 +160,9 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
         rules = profile(spec.network, capabilities_of(spec))
         (staging / "seccomp.json").write_bytes(rules)
         owner = Owner.new()
-        place = Place(image, owner.labels, staging / "seccomp.json", engine.runtime)
+        place = Place(
+            image, owner.labels, staging / "seccomp.json", engine.runtime, _has_ipv6(), client.engine == "docker"
+        )
         create_args(place, spec, Command(("true",)), "check")  # refuses now what could only fail later
         switch = DeadMan(client, owner)
         stack.push_async_callback(switch.disarm)
@@ -169,7 +173,7 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
             holder = await Holder.start(client, place, spec, name)
             place = replace(place, volumes_from=name)
         session = DockerSession(
-            engine, spec, place, owner, holder, staging, engine.fingerprint(image, _digest(rules))
+            engine, spec, place, owner, holder, staging, engine.fingerprint(image, hashlib.sha256(rules).hexdigest())
         )
         resources.callback(session.close)
         try:
@@ -216,7 +220,5 @@ def _check_binds(spec: SandboxSpec) -> None:
                 raise ConfigError(f"sandbox mount {mount.target}: {mount.source} is neither a file nor a directory")
 
 
-def _digest(data: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
+def _has_ipv6() -> bool:
+    return Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").exists()

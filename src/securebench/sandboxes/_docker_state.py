@@ -12,7 +12,12 @@ from securebench.sandboxes._docker_client import Client
 from securebench.sandboxes._outcome import Ending, from_bubblewrap
 
 _NEVER = 2000  # engines write the year 1 for "not yet"
-_GROUPS = ("docker/{id}", "system.slice/docker-{id}.scope", "libpod_parent/libpod-{id}", "machine.slice/libpod-{id}.scope")
+_GROUPS = (
+    "docker/{id}",
+    "system.slice/docker-{id}.scope",
+    "libpod_parent/libpod-{id}",
+    "machine.slice/libpod-{id}.scope",
+)
 _ROOT = Path("/sys/fs/cgroup")
 
 

@@ -20,12 +20,14 @@ import termios
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 
 import anyio
 
 from securebench._proc import Capture, Handle, Pipe, Process, start
 from securebench.errors import InfrastructureError, SandboxError
 from securebench.sandboxes._bwrap_args import Descriptors
+from securebench.sandboxes._leftovers import owner_mark
 
 _SETUP_SECONDS = 20.0
 _END_SECONDS = 30.0
@@ -46,15 +48,17 @@ class Launch:
 
 
 class Held:
-    """A sandbox that is set up and in which nothing runs yet. `close` ends it, whatever became of it."""
+    """A sandbox being set up, in which nothing runs before `release`. `close` ends it, whatever became of it."""
 
-    def __init__(self, monitor: Process, status: Pipe, gate: Pipe, stderr: int) -> None:
+    def __init__(self, monitor: Process, status: Pipe, arrived: Pipe, gate: Pipe, stderr: int) -> None:
         self.monitor = monitor
         self._status = status
+        self._arrived = arrived
         self._gate = gate
         self._stderr = stderr
         self._report = b""
         self._init: Handle | None = None
+        self._closed = False
 
     @property
     def init(self) -> Handle:
@@ -63,8 +67,9 @@ class Held:
             raise SandboxError("bubblewrap did not say which process it started")
         return self._init
 
-    async def arrive(self, signal: int) -> None:
+    async def arrive(self) -> None:
         """Wait until bubblewrap has read the byte. Raises SandboxError with bubblewrap's own words."""
+        signal = self._arrived.write
         with anyio.move_on_after(_SETUP_SECONDS):
             await anyio.wait_writable(signal)
             pending = struct.unpack("i", fcntl.ioctl(signal, termios.FIONREAD, b"\0" * 4))[0]
@@ -73,14 +78,16 @@ class Held:
                 raise SandboxError(f"bubblewrap could not set up the sandbox: {self._complaint()}")
             self._read_report()
             if found := _CHILD.search(self._report):
-                self._init = Handle(int(found[1]))
-                return
+                with suppress(ProcessLookupError):
+                    self._init = Handle(int(found[1]))
+                    self._arrived.close()
+                    return
         raise SandboxError(f"bubblewrap did not get ready: {self._complaint()}")
 
     def release(self, program: bytes) -> None:
         """Hand over the filter, which opens the gate. Raises SandboxError when nobody waits there any more."""
         try:
-            os.write(self._gate.write, program)  # always less than a pipe holds
+            os.write(self._gate.write, program)  # less than a page, which every pipe holds
         except BrokenPipeError as error:
             raise SandboxError(f"bubblewrap ended at the gate: {self._complaint()}") from error
         self._gate.close_write()
@@ -99,7 +106,11 @@ class Held:
 
     async def close(self) -> None:
         """End every process of the sandbox and bubblewrap itself. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
         self._gate.close()
+        self._arrived.close()
         try:
             with anyio.move_on_after(_END_SECONDS, shield=True) as scope:
                 if self._init is None:
@@ -134,53 +145,44 @@ class Held:
         self._report += bytes(capture.data)
 
 
-async def hold(launch: Launch, stderr: Pipe) -> Held:
-    """Start bubblewrap and wait until it is at the gate. Raises SandboxError with bubblewrap's own words.
+def hold(launch: Launch, stderr: Pipe) -> Held:
+    """Start bubblewrap; it is at the gate after `Held.arrive`. Raises SandboxError when it cannot be started.
 
     `stderr` becomes bubblewrap's and later the command's; what it says before the gate is bubblewrap's alone.
     """
     with ExitStack() as ours:
         arrived = _packet_pipe()
         status, gate = Pipe.for_reading(), Pipe.for_writing()
-        ours.callback(arrived.close)
+        ours.callback(arrived.close_read)
         ours.callback(status.close_write)
         ours.callback(gate.close_read)
         inherited = [status.write, arrived.read, gate.read]
 
-        def inherit(data: bytes) -> int:
-            fd = memory_file(data)
+        def inherit(fd: int) -> int:
             ours.callback(os.close, fd)
             inherited.append(fd)
             return fd
 
-        arguments = launch.arguments(Descriptors(status.write, arrived.read, gate.read), inherit)
+        fds = Descriptors(status.write, arrived.read, gate.read)
+        arguments = launch.arguments(fds, lambda data: inherit(_constant_file(data)))
         # Passed through a descriptor: a command line can be read by every user of the host.
         words = "\0".join(arguments) + "\0"
-        args = ("--args", str(inherit(words.encode("utf-8", "surrogateescape"))), "--", *launch.command)
+        args = ("--args", str(inherit(memory_file(words.encode("utf-8", "surrogateescape")))), "--", *launch.command)
         try:
             monitor = start(
                 (*launch.bwrap, *args),
-                env={},
+                env=owner_mark(),
                 stdin=launch.stdin,
                 stdout=launch.stdout,
                 stderr=stderr.write,
                 pass_fds=inherited,
             )
         except InfrastructureError as error:
-            status.close()
-            gate.close()
+            for pipe in (status, arrived, gate):
+                pipe.close()
             raise SandboxError(str(error)) from error
-        held = Held(monitor, status, gate, stderr.read)
-        try:
-            for pipe in (arrived, gate):
-                pipe.close_read()
-            status.close_write()
-            stderr.close_write()
-            await held.arrive(arrived.write)
-        except BaseException:
-            await held.close()
-            raise
-    return held
+    stderr.close_write()
+    return Held(monitor, status, arrived, gate, stderr.read)
 
 
 def _packet_pipe() -> Pipe:
@@ -197,7 +199,18 @@ def _packet_pipe() -> Pipe:
 def memory_file(data: bytes) -> int:
     """A descriptor from which `data` can be read, without a name anywhere."""
     fd = os.memfd_create("securebench", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
+
+
+def _constant_file(data: bytes) -> int:
+    """`memory_file` for what many sandboxes read: the bytes are kept, each gets a descriptor of its own."""
+    return os.open(f"/proc/self/fd/{_kept(data)}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+@cache
+def _kept(data: bytes) -> int:
+    return memory_file(data)

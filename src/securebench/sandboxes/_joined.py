@@ -182,13 +182,14 @@ async def open_joined(host: Host, spec: SandboxSpec, guarantees: frozenset[Guara
         spec = reachable(spec, identity, resources)
         made = resources.enter_context(group(spec.limits, extra_pids=0))
         rules = build_filter(spec.network, deny_unaccounted=made is None)
-        launcher = Launcher.start()
-        stack.push_async_callback(launcher.close)
         stderr = Pipe.for_reading()
         resources.callback(stderr.close)
         words = (*host.ignoring_children, *host.words(identity, []))
-        held = await hold(Launch(words, _arguments(host, spec), ("/",)), stderr)
+        held = hold(Launch(words, _arguments(host, spec), ("/",)), stderr)
         stack.push_async_callback(held.close)
+        launcher = Launcher.start()  # while bubblewrap sets up
+        stack.push_async_callback(launcher.close)
+        await held.arrive()
         # The first process stays outside the group: running out of memory must not end the session.
         targets = [scratch.target for scratch in spec.scratches]
         seeds = [(scratch.target, scratch.seed) for scratch in spec.scratches if scratch.seed is not None]

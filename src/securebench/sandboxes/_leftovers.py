@@ -10,11 +10,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from securebench._proc import Handle
+
 _PREFIX = "securebench"
+_MARK = "SECUREBENCH_OWNER"
 
 
 def owned_name(suffix: str) -> str:
@@ -54,6 +57,29 @@ def staging_directory() -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def owner_mark() -> dict[str, str]:
+    """The environment that says whose process it is; what runs inside a sandbox never gets it."""
+    return {_MARK: owned_name("process")}
+
+
+def clean_processes() -> list[str]:
+    """End processes we marked whose engine is gone; what was ended.
+
+    Normally everything dies with its engine. But an engine killed within the first millisecond of a sandbox leaves a
+    process behind that waits for bubblewrap for ever; nothing runs in it.
+    """
+    ended = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            handle = Handle(int(entry.name))  # before looking, so that what is ended is what was seen
+            marks = [item for item in (entry / "environ").read_bytes().split(b"\0") if item.startswith(_MARK.encode())]
+            if any(is_stale(mark.partition(b"=")[2].decode("ascii", "replace")) for mark in marks):
+                handle.kill()
+                ended.append(f"process {entry.name}")
+            handle.close()
+    return ended
 
 
 def clean_directories() -> list[str]:

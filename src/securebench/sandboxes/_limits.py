@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from securebench.sandboxes.base import Limits
 
-_FILE_FLOOR = 64 * 1024
+FILE_FLOOR = 64 * 1024
+"""No file bubblewrap itself writes may be larger than this."""
 _DESCRIPTOR_FLOOR = 16
 OWN_PROCESSES = 3
 """Processes of the sandbox's user that are ours: bubblewrap outside, the first process inside, the launcher."""
@@ -32,7 +33,7 @@ _OPTIONS = {
 def bounds(limits: Limits, *, memory_counted: bool) -> Bounds:
     """(soft, hard) per resource. `memory_counted`: a control group holds memory, so address space stays free."""
     files = max(limits.open_files, _DESCRIPTOR_FLOOR)
-    size = max(limits.file_size, _FILE_FLOOR)
+    size = max(limits.file_size, FILE_FLOOR)
     processes = limits.pids + OWN_PROCESSES
     wanted = {
         resource.RLIMIT_CORE: (0, 0),

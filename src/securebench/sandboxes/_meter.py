@@ -16,7 +16,7 @@ class Meter:
     limits: Limits
     group: Group | None
     roots: list[int]
-    before: Counters = Counters()  # noqa: RUF009  (frozen)
+    before: Counters = Counters(cpu_seconds=0.0)  # noqa: RUF009  (frozen)
 
     def begin(self) -> None:
         """Remember what earlier commands of the same sandbox used."""

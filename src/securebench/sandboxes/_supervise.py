@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from securebench._proc import PIPE_CAPACITY, Capture, Pipe, feed
+from securebench._proc import CHUNK, Capture, Pipe, feed
 from securebench.errors import SandboxError
 from securebench.sandboxes.base import Command, Limits, Outcome, Output
 
@@ -37,14 +37,13 @@ class Streams:
 
     @classmethod
     def for_command(cls, command: Command) -> Streams:
-        """Pipes for this command. A small input is already in its pipe, an empty one needs none."""
+        """Pipes for this command. What its pipe takes of the input is in it already, an empty one needs none."""
         stdin, pending = None, b""
         if command.stdin:
             stdin, pending = Pipe.for_writing(), command.stdin
-            if len(pending) <= PIPE_CAPACITY:
-                os.write(stdin.write, pending)
+            pending = pending[os.write(stdin.write, pending[:CHUNK]) :]
+            if not pending:
                 stdin.close_write()
-                pending = b""
         return cls(stdin, Pipe.for_reading(), Pipe.for_reading(), pending)
 
     @property

@@ -3,11 +3,11 @@
 The stream is made by the engine from a tree that hostile code wrote and no live process can change any more. Rules:
 
 - regular files and directories are kept; modes become 0644, 0755 for what is executable, 0755 for directories;
-- a symbolic link is kept as a link if its text is relative, climbs only at its beginning and no higher than the root; no
-  chain of such links can lead outside;
+- a symbolic link is kept as a link if its text is relative, climbs only at its beginning and no higher than the
+  root; no chain of such links can lead outside;
 - a hard link becomes a file of its own; owners, times, extended attributes, setuid and setgid bits are not kept;
-- devices, FIFOs, sockets, other links, and names that are not UTF-8 or hold control characters are left out, listed
-  with the reason;
+- devices, FIFOs, other links, and names that are not UTF-8 or hold control characters are left out, listed with
+  the reason; sockets are not in the stream;
 - an exceeded budget is the candidate's failure. Zeros are not written, so a sparse file costs no disk.
 
 Members are written relative to descriptors, one path component at a time, following no link, replacing nothing.
@@ -40,6 +40,8 @@ class CaptureLimits:
     bytes: int
     entries: int = 100_000
     depth: int = 64
+    path_bytes: int = 2048
+    """Engines silently leave out what lies deeper than the kernel's longest path; this is found before that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class _Tree:
             raise TooLarge(f"it has more than {self.limits.entries} entries")
         if len(parts) > self.limits.depth:
             raise TooLarge(f"it is nested more than {self.limits.depth} deep")
+        if len(b"/".join(parts)) > self.limits.path_bytes:
+            raise TooLarge(f"it has paths of more than {self.limits.path_bytes} bytes")
 
     def _spend(self, size: int) -> None:
         self._bytes += size
@@ -155,7 +159,7 @@ class _Tree:
     def _leave(self, parts: tuple[bytes, ...], reason: str) -> None:
         self._pruned.add(parts)
         if len(self.left_out) < _LISTED:
-            self.left_out.append(LeftOut(show_name(b"/".join(parts)), reason))
+            self.left_out.append(LeftOut(_printable(show_name(b"/".join(parts))), reason))
 
     def _directory(self, parts: tuple[bytes, ...]) -> int:
         """A descriptor on a directory this capture made; kept until another is asked for."""
@@ -209,6 +213,12 @@ def _parts(name: bytes) -> tuple[bytes, ...]:
     if b".." in parts or name.startswith(b"/") or b"\0" in name:
         raise SandboxError(f"the engine's archive names {show_name(name)!r}, which leads outside")
     return parts
+
+
+def _printable(text: str) -> str:
+    """For records and terminals: what could move a cursor or forge a line is spelled out."""
+    shown = (char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(shown)
 
 
 def name_problem(name: bytes) -> str | None:

@@ -1,6 +1,7 @@
 """A staging directory of ours as a tar stream: how a scratch volume is filled before anything untrusted runs.
 
-Regular files and directories only, as in `_seed.py`; permission bits and times are kept, the owner is the sandbox's user.
+Regular files and directories only, as in `_seed.py`; permission bits and times are kept; the owner is the user of the
+sandbox.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _add_file(archive: tarfile.TarFile, path: Path, root: Path, user: int) -> No
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise SandboxError(f"scratch seed cannot be read as a regular file: {error}") from error
-    with open(fd, "rb") as source:
+    with os.fdopen(fd, "rb") as source:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise _refusal(path)

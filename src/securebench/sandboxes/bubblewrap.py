@@ -18,11 +18,22 @@ import anyio
 from securebench.errors import SandboxError, SandboxUnavailable
 from securebench.sandboxes._bwrap_args import check_command, check_mounts, environment
 from securebench.sandboxes._bwrap_probe import probe_bubblewrap
+from securebench.sandboxes._cgroups import clean_leftovers
 from securebench.sandboxes._direct import run_direct
 from securebench.sandboxes._host import Host
 from securebench.sandboxes._joined import JoinedSession, open_joined
+from securebench.sandboxes._leftovers import clean_directories, clean_processes
 from securebench.sandboxes._rootfs import layout_for
-from securebench.sandboxes.base import Capabilities, Command, Guarantee, SandboxResult, SandboxSpec, Session
+from securebench.sandboxes.base import (
+    Capabilities,
+    Command,
+    DirectoryRoot,
+    Guarantee,
+    HostRoot,
+    SandboxResult,
+    SandboxSpec,
+    Session,
+)
 
 _PR_SET_CHILD_SUBREAPER = 36
 _DESCRIPTORS = 65536
@@ -32,6 +43,7 @@ class BubblewrapSandbox:
     """Sandboxes made by the system's `bwrap`."""
 
     name = "bubblewrap"
+    roots: frozenset[type] = frozenset({HostRoot, DirectoryRoot})
 
     def __init__(self) -> None:
         self._probed: tuple[Host | None, Capabilities] | None = None
@@ -40,6 +52,10 @@ class BubblewrapSandbox:
     async def probe(self) -> Capabilities:
         """What bubblewrap guarantees here, seen by running it once per process."""
         return (await self._look())[1]
+
+    async def clean(self) -> list[str]:
+        """Remove what engines that no longer live left behind; what was removed."""
+        return [*clean_processes(), *clean_leftovers(), *clean_directories()]
 
     def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
         """A fresh sandbox. Raises SandboxUnavailable, SandboxError, ConfigError on entry."""

@@ -73,7 +73,9 @@ class DockerSandbox:
             raise SandboxUnavailable(f"docker is not usable here: {broken}", capabilities.remedy)
         if missing := spec.require - capabilities.guarantees:
             names = ", ".join(sorted(missing))
-            raise SandboxUnavailable(f"docker cannot guarantee {names} on this host", _how_to_get(capabilities, missing))
+            raise SandboxUnavailable(
+                f"docker cannot guarantee {names} on this host", _how_to_get(capabilities, missing)
+            )
         return probed.engine
 
 

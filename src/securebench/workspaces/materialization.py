@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from securebench import _fs, _json
+from securebench._paths import relative_path
 from securebench.errors import InfrastructureError, PackError
 from securebench.resources import Component, PackFile, ResourceView, Visibility
 from securebench.workspaces.path_policy import (
@@ -67,15 +68,15 @@ class VisibilityAwareMaterializer:
         """Decide every place. Raises PackError where the path policy refuses one."""
         if view.component is not self.component:
             raise ValueError(f"a view for {view.component} cannot be materialized for {self.component}")
-        values = [
-            PlannedValue(COMPONENT_ROOTS[r.visibility] / f"{r.name}.json", _json.dumps(r.value).encode())
-            for r in view
-            if not r.is_asset
-        ]
-        if payload is not None:
-            values.append(PlannedValue(task_file, (_json.dumps(payload) + "\n").encode()))
         files = []
         try:
+            values = [
+                PlannedValue(COMPONENT_ROOTS[r.visibility] / _file_name(r.name), _json.dumps(r.value).encode())
+                for r in view
+                if not r.is_asset
+            ]
+            if payload is not None:
+                values.append(PlannedValue(task_file, (_json.dumps(payload) + "\n").encode()))
             for resource in view:
                 for file in resource.files:
                     if resource.visibility is Visibility.PUBLIC:
@@ -106,6 +107,16 @@ class VisibilityAwareMaterializer:
             raise PackError(f"asset {error}") from error
         except OSError as error:
             raise InfrastructureError(f"the workspace cannot be written: {error.strerror}") from error
+
+
+def _file_name(name: str) -> PurePosixPath:
+    try:
+        path = relative_path(f"{name}.json")
+    except ValueError as error:
+        raise PathRefused(f"{name!a} cannot be the name of a value: {error}") from None
+    if len(path.parts) > 1:
+        raise PathRefused(f"{name!a} cannot be the name of a value: it contains '/'")
+    return path
 
 
 class _Budget:

@@ -134,7 +134,16 @@ def test_directory_root_replaces_the_host(bubblewrap: Box, directory_root: Path)
         root=DirectoryRoot(directory_root),
         mounts=(Bind(Path("/usr"), "/usr"), Scratch("/home/me/work")),
     )
-    assert result.stdout.data.decode().split() == "this root /etc: marker /home: me other writable".split()
+    assert result.stdout.data.decode().split() == [
+        "this",
+        "root",
+        "/etc:",
+        "marker",
+        "/home:",
+        "me",
+        "other",
+        "writable",
+    ]
     assert not result.ok
     assert not (directory_root / "etc" / "x").exists()
     assert not (directory_root / "home" / "me").exists()

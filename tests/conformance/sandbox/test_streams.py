@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import socket
 
 import anyio
@@ -85,7 +86,7 @@ def test_channels_arrive_under_their_numbers(box: Box, mounts: tuple[Scratch, ..
     program = (
         "import os\n"
         "for n in (3, 9): os.write(n, b'got ' + os.read(n, 100))\n"
-        "print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
+        "print([n for n in range(300) if os.path.exists(f'/proc/self/fd/{n}')])"
     )
 
     async def main() -> SandboxResult:
@@ -96,7 +97,7 @@ def test_channels_arrive_under_their_numbers(box: Box, mounts: tuple[Scratch, ..
     with first, second, first_inside, second_inside:
         first.send(b"nine")
         second.send(b"three")
-        assert text(anyio.run(main)) == "[0, 1, 2, 3, 9]"[:-4] + ", 9]" or True
+        assert text(anyio.run(main)) == "[0, 1, 2, 3, 9]"
         assert (first.recv(100), second.recv(100)) == (b"got nine", b"got three")
         first_inside.close()
         first.settimeout(5)
@@ -119,6 +120,4 @@ def test_impossible_command_is_refused(box: Box, argv: tuple[str, ...]) -> None:
 def test_words_arrive_as_given(box: Box, mounts: tuple[Scratch, ...]) -> None:
     words = ("--", "-x", "", "a b", "ü\n", "$HOME", "'\"")
     program = "import sys, json; print(json.dumps(sys.argv[1:]))"
-    import json
-
     assert json.loads(text(box.run(PYTHON, "-c", program, *words, mounts=mounts))) == list(words)

@@ -1,0 +1,72 @@
+"""What this host offers: every backend probed by running it, graded, with the way to get more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from securebench.errors import InfrastructureError
+from securebench.sandboxes._cgroups import clean_leftovers as clean_groups
+from securebench.sandboxes._leftovers import clean_directories
+from securebench.sandboxes.base import ISOLATED, Capabilities, Guarantee, HostRoot, Sandbox, SandboxSpec
+from securebench.sandboxes.canary import run_canary
+from securebench.sandboxes.select import BACKENDS, make_sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One backend: what it was seen to give, and what a probe inside one of its sandboxes complained about."""
+
+    backend: str
+    capabilities: Capabilities
+    canary: tuple[str, ...]
+
+    @property
+    def grade(self) -> str:
+        """`A` = a kernel of its own, `B` = isolated with hard memory limits, `C` = isolated, `F` = not usable."""
+        given = self.capabilities.guarantees
+        if not self.capabilities.usable or self.canary or not given >= ISOLATED:
+            return "F"
+        if Guarantee.KERNEL in given:
+            return "A"
+        return "B" if Guarantee.MEM_HARD in given else "C"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "backend": self.backend,
+            "grade": self.grade,
+            "usable": self.capabilities.usable,
+            "guarantees": sorted(self.capabilities.guarantees),
+            "findings": [
+                {"name": f.name, "ok": f.ok, "detail": f.detail, "remedy": f.remedy} for f in self.capabilities.findings
+            ],
+            "canary": list(self.canary),
+            "fingerprint": dict(self.capabilities.fingerprint),
+        }
+
+
+async def diagnose() -> list[Diagnosis]:
+    """Probe every backend. A host that lacks one is a finding, never an error."""
+    return [await _diagnose(make_sandbox(name)) for name in BACKENDS]
+
+
+async def _diagnose(sandbox: Sandbox) -> Diagnosis:
+    capabilities = await sandbox.probe()
+    complaints: list[str] = []
+    if capabilities.usable and HostRoot in sandbox.roots:
+        try:
+            complaints = await run_canary(sandbox, SandboxSpec(require=capabilities.guarantees & ISOLATED))
+        except InfrastructureError as error:
+            complaints = [str(error)]
+    return Diagnosis(sandbox.name, capabilities, tuple(complaints))
+
+
+async def clean() -> list[str]:
+    """Remove what engines that no longer live left behind, on every backend; what was removed."""
+    removed = [*clean_groups(), *clean_directories()]
+    for name in BACKENDS:
+        try:
+            removed += await make_sandbox(name).clean()
+        except InfrastructureError:
+            continue  # a backend that is not there left nothing that could be found
+    return removed
