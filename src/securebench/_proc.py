@@ -328,8 +328,7 @@ class Handle:
         return usage.ru_utime + usage.ru_stime
 
     def close(self) -> None:
-        """Forget it, reaped if it was left to us."""
+        """Forget it, without reaping: it may be somebody else's to wait for."""
         if self._pidfd >= 0:
-            self.reap()
             os.close(self._pidfd)
             self._pidfd = -1

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from securebench._schema import FileRef
-from securebench.benchmark_pack import BenchmarkPack, BenchmarkRow, file_refs
+from securebench.benchmark_pack import BenchmarkPack, BenchmarkRow, file_key, file_refs
 from securebench.environment import DEFAULT_WORKDIR, TaskEnvironment
 from securebench.families.registry import FAMILIES
 from securebench.pack_schema import Environment, Manifest
@@ -96,6 +96,7 @@ def _pack_file(pack: BenchmarkPack, root: str, ref: FileRef) -> PackFile:
         path=PurePosixPath(ref.path),
         mount=PurePosixPath(ref.mount or ref.path),
         read_only=manifest.asset_defaults.read_only if ref.read_only is None else ref.read_only,
+        digest=pack.file_digests[file_key(root, ref)],
     )
 
 

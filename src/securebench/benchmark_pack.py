@@ -40,6 +40,7 @@ class RowIndex:
     offset: int
     length: int
     sha256: bytes
+    image: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
         row = _Rows(self.manifest, str(self.tasks_path)).check(data, entry.line)
         if isinstance(row, list):
             raise PackError(row)
-        keys = {_key(root, ref) for root, _, ref in file_refs(row, self.manifest)}
+        keys = {file_key(root, ref) for root, _, ref in file_refs(row, self.manifest)}
         files = {key: self.file_digests[key] for key in keys}
         return BenchmarkRow(row, entry.line, digest_value({"row": digest_bytes(data), "files": files}))
 
@@ -125,7 +126,7 @@ def load_benchmark_pack(
             rows.report(row)
             continue
         assets.check(row, line)
-        index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest()))
+        index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest(), row.environment.image))
         if on_row is not None:
             on_row(row, line)
     if not index and not rows.problems:
@@ -170,7 +171,8 @@ def _refs_in(value: Any, loc: Loc) -> Iterator[tuple[Loc, FileRef]]:
             yield from _refs_in(getattr(value, name), (*loc, name))
 
 
-def _key(root: str, ref: FileRef) -> str:
+def file_key(root: str, ref: FileRef) -> str:
+    """The name of a referenced file in `BenchmarkPack.file_digests`."""
     return f"{root}/{ref.path}"
 
 
@@ -326,7 +328,7 @@ class _Assets:
 
     def check(self, row: AnyRow, line: int) -> None:
         for root, loc, ref in file_refs(row, self.rows.manifest):
-            key = _key(root, ref)
+            key = file_key(root, ref)
             if key not in self.digests and key not in self.faults:
                 try:
                     with _fs.open_directory(self.directory) as base:

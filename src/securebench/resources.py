@@ -53,6 +53,7 @@ class PackFile:
     path: PurePosixPath
     mount: PurePosixPath
     read_only: bool
+    digest: str  # of its tree, taken when the pack was loaded
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,16 +17,20 @@ import anyio
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.engine.attempt import AttemptContext, run_attempt
-from securebench.errors import ConfigError, IntegrityError
+from securebench.environment import DEFAULT_WORKDIR
+from securebench.errors import ConfigError, IntegrityError, SandboxError
 from securebench.harnesses.factory import build_harness_producer, needs_sandbox
 from securebench.progress import Event, Progress, ProgressEvent, silent
 from securebench.records.record import Identity
 from securebench.records.store import RecordStore
 from securebench.records.summary import RunPlan, Tally, TesterRunSummary, write_summary
-from securebench.sandboxes.base import ISOLATED
+from securebench.sandboxes.base import ISOLATED, HostRoot, ImageRoot, Root, Sandbox, SandboxSpec, Scratch
+from securebench.sandboxes.canary import run_canary
 from securebench.sandboxes.select import select_sandbox
 from securebench.tester_config import TesterConfig
 from securebench.verifiers.base import Status
+
+MAX_CANARIES = 16
 
 
 def with_tester_overrides(config: TesterConfig, *, output_dir: Path | str | None = None) -> TesterConfig:
@@ -60,8 +64,10 @@ async def _run(
     tasks = compile_benchmark_pack(pack, limit=limit)
     sandbox, notice = None, ""
     if needs_sandbox(config):
-        selection = await select_sandbox(config.sandbox.backend, ISOLATED)
+        roots = task_roots(entry.image for entry in pack.entries[: len(tasks)])
+        selection = await select_sandbox(config.sandbox.backend, ISOLATED, roots, config.sandbox.runtime)
         sandbox, notice = selection.sandbox, selection.reason
+        await _check_walls(sandbox, roots)
     producer = build_harness_producer(config, sandbox)
     identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type)
     started = anyio.current_time()
@@ -171,6 +177,19 @@ def _check_same_run(record: dict[str, Any], identity: Identity, store: RecordSto
                 f"cannot resume {store.directory}: {what} changed since the run began ({before} → {now}); "
                 "undo the change or start a new run with another --output-dir"
             )
+
+
+async def _check_walls(sandbox: Sandbox, roots: Sequence[Root]) -> None:
+    """Before anything runs: look at the walls from inside, once per root. Raises SandboxError if one is missing."""
+    for root in roots[:MAX_CANARIES]:
+        spec = SandboxSpec(root=root, mounts=(Scratch(DEFAULT_WORKDIR),), cwd=DEFAULT_WORKDIR)
+        if missing := await run_canary(sandbox, spec):
+            raise SandboxError(f"the sandbox is not what it must be, nothing was run: {'; '.join(missing)}")
+
+
+def task_roots(images: Iterable[str | None]) -> list[Root]:
+    """The different root file systems that tasks with these images need."""
+    return [HostRoot() if image is None else ImageRoot(image) for image in dict.fromkeys(images)]
 
 
 def _plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunPlan:

@@ -196,7 +196,7 @@ def test_killed_engine_takes_its_containers_along(
 
 
 def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Imaged) -> None:
-    """The positive control of the switch, and the only thing that `clean_leftovers` has to do."""
+    """The positive control of the switch, and the only thing that `clean` has to do."""
     marker = f"64.{time.time_ns()}"
 
     async def live() -> tuple[list[str], SandboxResult]:
@@ -212,7 +212,7 @@ def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Image
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(agent)
                 await running.wait()
-                removed += await sandbox.real.clean_leftovers()
+                removed += await sandbox.real.clean()
             return removed, results[0]
 
     with _engine("session", marker, "off") as engine:

@@ -49,6 +49,7 @@ def test_private_file_under_the_name_of_the_public_assets_stays_private(tmp_path
     model = row_schema(FAMILIES["multiple_choice"]).validate(value, "f", lambda _: 1)
     assert not isinstance(model, list)
     assert len(list(file_refs(model, pack.manifest))) == 2
+    pack.file_digests["hidden/secret.txt"] = "sha256:0"
     task = compile_benchmark_row(pack, BenchmarkRow(model, 1, "digest"))
     assert [str(file.path) for file in task.view_for(Component.AGENT).files()] == ["data.txt"]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.packs import VALID_ROWS, Row, changed, marked_rows, row, tasks, write_pack
 
 from securebench import _fs
-from securebench.errors import InfrastructureError, PackError
+from securebench.errors import InfrastructureError, IntegrityError, PackError
 from securebench.resources import Component, PackFile, Resource, ResourceView, Visibility
 from securebench.tasks import SecureBenchTask
 from securebench.workspaces.materialization import MaterializationLimits, VisibilityAwareMaterializer
@@ -120,7 +120,7 @@ def _view(*resources: Resource) -> ResourceView:
 
 
 def _file(tmp_path: Path, mount: str, path: str = "f") -> Resource:
-    file = PackFile(tmp_path, PurePosixPath(path), PurePosixPath(mount), read_only=True)
+    file = PackFile(tmp_path, PurePosixPath(path), PurePosixPath(mount), read_only=True, digest="")
     return Resource("assets", Visibility.PUBLIC, None, (file,), is_asset=True)
 
 
@@ -183,3 +183,17 @@ def test_trees_of_two_tasks_that_differ_only_in_private_fields_are_the_same(tmp_
 
     plain = row(family)
     assert listing("a", plain) == listing("b", changed(plain, "eval.zz_notes", {"path": "secret.txt", "mount": "zz"}))
+
+
+@pytest.mark.parametrize("change", ["content", "executable", "added"])
+def test_asset_changed_after_loading_is_an_integrity_fault(tmp_path: Path, target: Path, change: str) -> None:
+    task = compiled(tmp_path, row("terminal_task"))
+    file = tmp_path / "pack" / "assets" / "tree" / "a.txt"
+    if change == "content":
+        file.write_text("other")
+    elif change == "executable":
+        file.chmod(0o755)
+    else:
+        file.with_name("new.txt").write_text("new")
+    with pytest.raises(IntegrityError, match="changed since the pack was loaded"):
+        materialize(task, target)

@@ -20,7 +20,7 @@ from securebench.resources import (
     Visibility,
 )
 
-FILE = PackFile(Path("/pack/hidden"), PurePosixPath("f"), PurePosixPath("f"), read_only=True)
+FILE = PackFile(Path("/pack/hidden"), PurePosixPath("f"), PurePosixPath("f"), read_only=True, digest="")
 BUNDLE = ResourceBundle(
     (
         Resource("question", Visibility.PUBLIC, {"text": ["public"]}),

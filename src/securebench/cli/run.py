@@ -57,7 +57,6 @@ def command(
 
 
 def _check_publishable(manifest: Path, tasks: Path, limit: int | None) -> None:
-    from securebench.benchmark_compiler import compile_benchmark_pack
     from securebench.benchmark_pack import load_benchmark_pack
     from securebench.errors import ConfigError, Problem
 
@@ -65,9 +64,9 @@ def _check_publishable(manifest: Path, tasks: Path, limit: int | None) -> None:
         raise ConfigError("--publishable runs the whole pack; drop --limit")
     pack = load_benchmark_pack(manifest, tasks)
     unpinned = [
-        Problem(str(tasks), row.line, "environment.image", "is not pinned; write name@sha256:… to publish")
-        for row, task in zip(pack, compile_benchmark_pack(pack), strict=True)
-        if task.environment.image and not re.search(r"@sha256:[0-9a-f]{64}$", task.environment.image)
+        Problem(str(tasks), entry.line, "environment.image", "is not pinned; write name@sha256:… to publish")
+        for entry in pack.entries
+        if entry.image and not re.search(r"@sha256:[0-9a-f]{64}$", entry.image)
     ]
     if unpinned:
         raise ConfigError(unpinned)

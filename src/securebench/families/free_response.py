@@ -27,7 +27,7 @@ class ContainsAnyRubric(ClosedModel):
     type: Literal["contains_any"]
     accepted_answers: Annotated[Texts, Field(min_length=1)]
     rejected_answers: Texts = ()
-    min_token_f1: Annotated[float, Field(gt=0, le=1, strict=False)] = 1.0
+    min_token_f1: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
 class Control(ClosedModel):
@@ -42,7 +42,7 @@ class JudgeRubric(ClosedModel):
 
     type: Literal["judge"]
     criteria: Text
-    pass_score: Annotated[float, Field(gt=0, le=1, strict=False)] = 1.0
+    pass_score: Annotated[float, Field(gt=0, le=1)] = 1.0
     controls: Annotated[tuple[Control, ...], Field(min_length=1)]
 
 

@@ -14,7 +14,7 @@ from securebench.answers.short import AnswerKey, Kind, answer_key, kind_of, unan
 from securebench.families.base import HIDDEN, CandidateKind, EvalModel, Family, InputModel, Text
 
 Accepted = Annotated[int | float | Text, Field(union_mode="left_to_right")]
-NonNegative = Annotated[float, Field(ge=0, strict=False)]
+NonNegative = Annotated[float, Field(ge=0)]
 
 
 class AnswerFormat(ClosedModel):

@@ -84,7 +84,7 @@ def candidate_record(
             "pack": identity.pack_digest,
             "row": task.row_digest,
             "candidate": produced.get("digest"),
-            "image": task.environment.image,
+            "image": produced.get("metadata", {}).get("fingerprint", {}).get("image"),
             "config": identity.config_digest,
             "securebench": securebench_digest(),
         },

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from securebench.errors import ConfigError, SandboxUnavailable
@@ -25,6 +25,8 @@ from securebench.sandboxes.base import MIB, Bind, Command, Limits, Network, Sand
 TMP = "/tmp"  # noqa: S108  (inside the sandbox)
 OWN_PROCESSES = 1
 """The first process of a container is the engine's init, which forwards the exit code and reaps."""
+RUNTIME_PROCESSES = 128
+"""A runtime with a kernel of its own runs that kernel's threads inside the limits of the container."""
 
 _LEAST_MEMORY = 6 * MIB  # engines refuse less
 _FILE_FLOOR = 64 * 1024
@@ -54,7 +56,8 @@ class Place:
     runtime: str | None = None
     ipv6: bool = False
     hide_resolver: bool = True  # Docker shows the host's resolver even without a network; Podman does not
-    volumes_from: str | None = None
+    held: Mapping[str, str] = field(default_factory=dict)
+    """Volumes a holder keeps: target -> name."""
 
 
 def capabilities_of(spec: SandboxSpec) -> frozenset[str]:
@@ -104,10 +107,12 @@ def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) ->
     if place.ipv6 and spec.network is Network.LOOPBACK:
         words.append("--sysctl=net.ipv6.conf.all.disable_ipv6=0")  # engines turn it off where there is no network
     covered = {mount.target for mount in spec.mounts}
-    if place.volumes_from is not None:
-        words.append(f"--volumes-from={place.volumes_from}")
-        covered.add(TMP)
-    elif TMP not in covered:
+    # By name and not by --volumes-from, which fails when the holder has anything mounted that is no volume.
+    # Not filled from the image, which would also make it the owner.
+    for path, volume in place.held.items():
+        words.append(f"--mount={_csv(['type=volume', f'src={volume}', f'dst={path}', 'volume-nocopy'])}")
+    covered |= set(place.held)
+    if TMP not in covered:
         words.append(f"--tmpfs={TMP}:rw,exec,nosuid,nodev,size={spec.limits.tmp},mode=1777")
     words += [_bind(mount) for mount in spec.mounts if isinstance(mount, Bind)]
     words += _declared_volumes(place.image, covered)
@@ -157,7 +162,7 @@ def walls(place: Place, limits: Limits) -> list[str]:
         "--restart=no",
         f"--memory={memory}",
         f"--memory-swap={memory}",
-        f"--pids-limit={limits.pids + OWN_PROCESSES}",
+        f"--pids-limit={limits.pids + OWN_PROCESSES + (RUNTIME_PROCESSES if place.runtime else 0)}",
         "--ulimit=core=0:0",
         f"--ulimit=nofile={files}:{files}",
         f"--ulimit=fsize={size}:{size}",
@@ -206,8 +211,8 @@ def _declared_volumes(image: Image, covered: set[str]) -> list[str]:
 
 def _csv(fields: Sequence[str]) -> str:
     quoted = []
-    for field in fields:
-        if "\n" in field or "\r" in field:
-            raise ConfigError(f"sandbox mount {field!r} has a line break in its path")
-        quoted.append('"' + field.replace('"', '""') + '"' if any(mark in field for mark in ',"') else field)
+    for item in fields:
+        if "\n" in item or "\r" in item:
+            raise ConfigError(f"sandbox mount {item!r} has a line break in its path")
+        quoted.append('"' + item.replace('"', '""') + '"' if any(mark in item for mark in ',"') else item)
     return ",".join(quoted)

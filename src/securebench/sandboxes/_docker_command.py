@@ -1,4 +1,4 @@
-"""One command in a container of its own: created, attached, started, watched, looked at, removed.
+"""One command in a container of its own: created, attached, started, watched, looked at.
 
 The container's main process is the command (beneath the engine's init, which forwards the exit code), so the end of
 the command is the end of its PID namespace: nothing it started lives on. How it ended is read from the daemon's
@@ -9,17 +9,15 @@ carry the command's bytes and nothing of the engine's.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import anyio
 
-from securebench.errors import InfrastructureError, SandboxError
+from securebench.errors import SandboxError
 from securebench.sandboxes._docker_args import Place, create_args
 from securebench.sandboxes._docker_client import Client
 from securebench.sandboxes._docker_errors import explain
-from securebench.sandboxes._docker_owner import remove
 from securebench.sandboxes._docker_state import CpuClock, State, inspect
 from securebench.sandboxes._outcome import Observed, decide
 from securebench.sandboxes._supervise import Streams, Supervisor
@@ -41,19 +39,10 @@ class Ran:
 
 
 async def run_command(client: Client, place: Place, spec: SandboxSpec, command: Command, name: str) -> Ran:
-    """Run `command` in a fresh container called `name` and remove it. Raises SandboxError, ConfigError."""
+    """Run `command` in a fresh container called `name`, which the caller removes. Raises SandboxError, ConfigError."""
     words, env_file = create_args(place, spec, command, name)
-    try:
-        identity = await client.ask("creating a container", words, stdin=env_file)
-        ran = await _Run(client, spec.limits, command, name, identity).watch()
-    except BaseException:
-        # The first error is the one to report; what cannot be removed now, the dead-man switch removes.
-        with anyio.CancelScope(shield=True):
-            with suppress(InfrastructureError):
-                await remove(client, [name])
-        raise
-    await remove(client, [name])
-    return ran
+    identity = await client.ask("creating a container", words, stdin=env_file)
+    return await _Run(client, spec.limits, command, name, identity).watch()
 
 
 class _Run:

@@ -45,7 +45,8 @@ _KNOWN = (
     _Known(
         ("unknown or invalid runtime name", "unknown runtime specified", "invalid runtime name", "default oci runtime"),
         "the engine does not know the runtime that was asked for",
-        "Register it with the daemon (for runsc: sudo runsc install, then restart docker), or leave `runtime` out.",
+        "Register it with the daemon (for runsc: sudo runsc install -- --network=none, then restart docker), or leave "
+        "`runtime` out.",
     ),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ started, and by the time a tree is read no container but the holder has it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from securebench.errors import (
 from securebench.sandboxes._docker_args import Place, holder_args
 from securebench.sandboxes._docker_client import CALL_SECONDS, Client
 from securebench.sandboxes._docker_errors import explain, no_answer
-from securebench.sandboxes._docker_state import inspect
+from securebench.sandboxes._docker_state import inspect, volumes_of
 from securebench.sandboxes._tar_capture import CaptureLimits, Descriptor, LeftOut, capture
 from securebench.sandboxes._tar_seed import check_seed, write_seed
 from securebench.sandboxes.base import SandboxSpec, Scratch
@@ -53,6 +53,7 @@ class Holder:
     client: Client
     name: str
     started: datetime | None
+    volumes: Mapping[str, str]
 
     @classmethod
     async def start(cls, client: Client, place: Place, spec: SandboxSpec, name: str) -> Holder:
@@ -67,7 +68,7 @@ class Holder:
                 f"image {place.image.reference} cannot hold scratch directories: its /bin/sh does not run",
                 "Scratch directories need an image with a /bin/sh.",
             )
-        holder = cls(client, name, state.started)
+        holder = cls(client, name, state.started, await volumes_of(client, name))
         for scratch in spec.scratches:
             if scratch.seed is not None:
                 await holder.fill(scratch, scratch.seed, spec.user)

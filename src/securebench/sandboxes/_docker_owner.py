@@ -13,8 +13,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
+import anyio
 
 from securebench._proc import Pipe, Process, start
+from securebench.errors import InfrastructureError
 from securebench.sandboxes._docker_client import Client
 from securebench.sandboxes._docker_errors import explain, is_gone
 from securebench.sandboxes._leftovers import is_stale, owned_name
@@ -62,7 +66,9 @@ def here() -> str:
 
 
 class DeadMan:
-    """The switch of one session. Armed when made; `disarm` after everything was removed."""
+    """The switch of one session. Armed when made; `disarm` at the end, `forsake` before that if something is left."""
+
+    _forsaken: ClassVar[list[Process]] = []
 
     def __init__(self, client: Client, owner: Owner) -> None:
         self._pipe = Pipe(*os.pipe())
@@ -73,10 +79,37 @@ class DeadMan:
             self._pipe.close()
             raise
         self._pipe.close_read()
+        self._left = False
+
+    def forsake(self) -> None:
+        """We could not remove everything; `disarm` then sets the switch off instead, which goes on trying."""
+        self._left = True
 
     async def disarm(self) -> None:
-        await self._process.close()
+        """End the switch."""
+        if self._left:
+            self._forsaken.append(self._process)
+        else:
+            await self._process.close()
         self._pipe.close()
+
+
+class Removal:
+    """Removes a container when left, also by cancellation. Replaces no error that is under way."""
+
+    def __init__(self, client: Client, name: str, switch: DeadMan) -> None:
+        self._client, self._name, self._switch = client, name, switch
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with anyio.CancelScope(shield=True):
+            try:
+                await remove(self._client, [self._name])
+            except InfrastructureError:
+                self._switch.forsake()
+                if kind is None:
+                    raise
 
 
 async def remove(client: Client, names: list[str]) -> None:

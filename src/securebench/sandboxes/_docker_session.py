@@ -16,13 +16,13 @@ from pathlib import Path
 
 import anyio
 
-from securebench.errors import CandidateError, ConfigError, InfrastructureError, SandboxError, SandboxUnavailable
+from securebench.errors import CandidateError, ConfigError, SandboxError, SandboxUnavailable
 from securebench.sandboxes._docker_args import Place, capabilities_of, create_args
 from securebench.sandboxes._docker_client import Client
 from securebench.sandboxes._docker_command import Ran, run_command
 from securebench.sandboxes._docker_holder import Captured, Holder
 from securebench.sandboxes._docker_image import Image
-from securebench.sandboxes._docker_owner import DeadMan, Owner, remove
+from securebench.sandboxes._docker_owner import DeadMan, Owner, Removal
 from securebench.sandboxes._docker_seccomp import profile
 from securebench.sandboxes._identity import Identity
 from securebench.sandboxes._leftovers import staging_directory
@@ -59,10 +59,10 @@ class DockerSession:
     """A live sandbox. Made by `open_session`."""
 
     def __init__(
-        self, engine: Engine, spec: SandboxSpec, place: Place, owner: Owner, holder: Holder | None, staging: Path,
-        fingerprint: Mapping[str, str],
+        self, engine: Engine, spec: SandboxSpec, place: Place, owner: Owner, switch: DeadMan, holder: Holder | None,
+        staging: Path, fingerprint: Mapping[str, str],
     ) -> None:  # fmt: skip
-        self._engine, self._spec, self._place, self._owner = engine, spec, place, owner
+        self._engine, self._spec, self._place, self._owner, self._switch = engine, spec, place, owner, switch
         self._holder, self._staging, self._fingerprint = holder, staging, fingerprint
         self._commands = 0
         self._stopped = False
@@ -80,7 +80,10 @@ class DockerSession:
         name = self._owner.container(str(self._commands))
         try:
             with anyio.CancelScope() as self._running:
-                return self._result(await run_command(self._engine.client, self._place, self._spec, command, name))
+                client = self._engine.client
+                async with Removal(client, name, self._switch):
+                    ran = await run_command(client, self._place, self._spec, command, name)
+                return self._result(ran)
         finally:
             self._running = None
             self._idle.set()
@@ -169,34 +172,16 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
         holder = None
         if spec.scratches:
             name = owner.container("holder")
-            stack.push_async_exit(_Removal(client, [name]))
+            await stack.enter_async_context(Removal(client, name, switch))
             holder = await Holder.start(client, place, spec, name)
-            place = replace(place, volumes_from=name)
-        session = DockerSession(
-            engine, spec, place, owner, holder, staging, engine.fingerprint(image, hashlib.sha256(rules).hexdigest())
-        )
+            place = replace(place, held=holder.volumes)
+        fingerprint = engine.fingerprint(image, hashlib.sha256(rules).hexdigest())
+        session = DockerSession(engine, spec, place, owner, switch, holder, staging, fingerprint)
         resources.callback(session.close)
         try:
             yield session
         finally:
             await session.end()
-
-
-class _Removal:
-    """Removes containers when the session ends, also when cancelled; an error that is under way is not replaced."""
-
-    def __init__(self, client: Client, names: list[str]) -> None:
-        self._client, self._names = client, names
-
-    async def __aenter__(self) -> None: ...
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with anyio.CancelScope(shield=True):
-            try:
-                await remove(self._client, self._names)
-            except InfrastructureError:
-                if kind is None:
-                    raise
 
 
 def check_command(command: Command) -> None:

@@ -63,6 +63,15 @@ async def inspect(client: Client, name: str) -> State:
         raise SandboxError(f"{doing}: the engine's answer lacks {error}") from error
 
 
+async def volumes_of(client: Client, name: str) -> dict[str, str]:
+    """The volumes a container has: target -> name. Raises SandboxError."""
+    doing = "looking at a container's volumes"
+    found = await client.ask_json(doing, ["container", "inspect", "--format={{json .Mounts}}", name])
+    if not isinstance(found, list):
+        raise SandboxError(f"{doing}: the engine's answer has an unexpected form")
+    return {str(mount["Destination"]): str(mount["Name"]) for mount in found if mount.get("Type") == "volume"}
+
+
 def _time(text: str) -> datetime | None:
     moment = datetime.fromisoformat(text)
     return moment.astimezone(UTC) if moment.year > _NEVER else None

@@ -124,6 +124,7 @@ class Held:
                 raise SandboxError(f"the processes of a sandbox did not end within {_END_SECONDS:.0f} s")
         finally:
             if self._init is not None:
+                self._init.reap()
                 self._init.close()
                 self._init = None
             self._status.close()

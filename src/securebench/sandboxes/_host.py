@@ -31,6 +31,7 @@ class Host:
     setpriv: str
     prlimit: str
     ignoring_children: tuple[str, ...]
+    image: str | None = None  # the digest of the image in use, for the fingerprint
 
     def words(self, identity: Identity, options: list[str]) -> tuple[str, ...]:
         """Bubblewrap as `identity`, under resource limits given as prlimit(1) options."""
@@ -49,6 +50,7 @@ class Host:
             "seccomp_sha256": seccomp,
             "cgroup": "none" if controllers is None else controllers.mode,
             "uid": identity.mode,
+            **({} if self.image is None else {"image": self.image}),
         }
 
 

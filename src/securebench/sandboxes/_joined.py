@@ -90,6 +90,7 @@ class JoinedSession:
             with anyio.CancelScope(shield=True):
                 command.kill()
                 await command.ended()
+            command.reap()
             command.close()
         await self._held.close()
 

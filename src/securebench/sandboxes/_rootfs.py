@@ -11,7 +11,7 @@ import stat
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from securebench.errors import ConfigError, SandboxUnavailable
+from securebench.errors import ConfigError
 from securebench.sandboxes._bwrap_args import Content, Directory, Layout, Link, Piece, ReadOnly
 from securebench.sandboxes._limits import FILE_FLOOR
 from securebench.sandboxes.base import DirectoryRoot, HostRoot, SandboxSpec
@@ -24,15 +24,12 @@ _BUILT_IN = ("/proc", "/dev", "/tmp")  # noqa: S108  (inside the sandbox)
 
 
 def layout_for(spec: SandboxSpec) -> Layout:
-    """The pieces of the root. Raises SandboxUnavailable for one bubblewrap cannot make, ConfigError for a bad one."""
+    """The pieces of the root. Raises ConfigError for one that cannot be made."""
     if isinstance(spec.root, HostRoot):
         return Layout((*_host(), *_accounts(spec.user)))
     if isinstance(spec.root, DirectoryRoot):
         return _directory(spec.root.path, [mount.target for mount in spec.mounts])
-    raise SandboxUnavailable(
-        f"the bubblewrap backend cannot run image {spec.root.reference!r} yet",
-        "Use the docker backend, or unpack the image and name the directory.",
-    )
+    raise ConfigError(f"image {spec.root.reference!r} must be resolved to its root directory first")
 
 
 @cache

@@ -262,12 +262,20 @@ class Sandbox(Protocol):
     @property
     def name(self) -> str: ...
 
+    async def offers(self, root: Root) -> bool:
+        """Whether it can make this root file system here: an image must be present."""
+        ...
+
     async def probe(self) -> Capabilities:
         """What this backend can guarantee on this host, measured by running it. Cached per process."""
         ...
 
     def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
         """A fresh sandbox, destroyed when the context ends, however it ends."""
+        ...
+
+    async def clean(self) -> list[str]:
+        """Remove what engines that no longer live left behind; what was removed."""
         ...
 
 

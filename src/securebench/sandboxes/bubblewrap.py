@@ -12,10 +12,12 @@ import ctypes
 import resource
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 import anyio
 
 from securebench.errors import SandboxError, SandboxUnavailable
+from securebench.images import resolve_root
 from securebench.sandboxes._bwrap_args import check_command, check_mounts, environment
 from securebench.sandboxes._bwrap_probe import probe_bubblewrap
 from securebench.sandboxes._cgroups import clean_leftovers
@@ -29,7 +31,8 @@ from securebench.sandboxes.base import (
     Command,
     DirectoryRoot,
     Guarantee,
-    HostRoot,
+    ImageRoot,
+    Root,
     SandboxResult,
     SandboxSpec,
     Session,
@@ -43,7 +46,6 @@ class BubblewrapSandbox:
     """Sandboxes made by the system's `bwrap`."""
 
     name = "bubblewrap"
-    roots: frozenset[type] = frozenset({HostRoot, DirectoryRoot})
 
     def __init__(self) -> None:
         self._probed: tuple[Host | None, Capabilities] | None = None
@@ -52,6 +54,15 @@ class BubblewrapSandbox:
     async def probe(self) -> Capabilities:
         """What bubblewrap guarantees here, seen by running it once per process."""
         return (await self._look())[1]
+
+    async def offers(self, root: Root) -> bool:
+        """Images must have been imported (`securebench image import`)."""
+        if isinstance(root, ImageRoot):
+            try:
+                resolve_root(root.reference)
+            except SandboxUnavailable:
+                return False
+        return True
 
     async def clean(self) -> list[str]:
         """Remove what engines that no longer live left behind; what was removed."""
@@ -65,6 +76,8 @@ class BubblewrapSandbox:
     async def _open(self, spec: SandboxSpec) -> AsyncIterator[Session]:
         host, capabilities = await self._look()
         host = _require(spec, host, capabilities)
+        if isinstance(spec.root, ImageRoot):
+            host, spec = _with_image(host, spec, spec.root.reference)
         check_mounts(spec)
         environment(spec)
         layout_for(spec)
@@ -129,6 +142,13 @@ class SingleUse:
     def scratch(self, target: str) -> int:
         """Always raises SandboxError: there is none."""
         raise SandboxError(f"this sandbox has no scratch directory {target}")
+
+
+def _with_image(host: Host, spec: SandboxSpec, reference: str) -> tuple[Host, SandboxSpec]:
+    """The imported image as the root, its own variables beneath the spec's. Raises SandboxUnavailable."""
+    image = resolve_root(reference)
+    env = {**dict(image.config.env), **spec.env}
+    return replace(host, image=image.digest), replace(spec, root=DirectoryRoot(image.rootfs), env=env)
 
 
 def _require(spec: SandboxSpec, host: Host | None, capabilities: Capabilities) -> Host:

@@ -23,13 +23,14 @@ from securebench.sandboxes._docker_client import find_client
 from securebench.sandboxes._docker_image import reference_of, resolve
 from securebench.sandboxes._docker_probe import Probed, probe_engine
 from securebench.sandboxes._docker_session import Engine, open_session
-from securebench.sandboxes.base import Capabilities, Guarantee, SandboxSpec, Session
+from securebench.sandboxes.base import Capabilities, Guarantee, ImageRoot, SandboxSpec, Session
 
 
 class DockerSandbox:
     """Sandboxes made by a container engine. `engine` is `docker`, `podman` or whichever is installed."""
 
     name = "docker"
+    roots: frozenset[type] = frozenset({ImageRoot})
 
     def __init__(self, engine: str | None = None, runtime: str | None = None) -> None:
         self._engine, self._runtime = engine, runtime
@@ -44,7 +45,7 @@ class DockerSandbox:
         """A fresh sandbox. Raises SandboxUnavailable, SandboxError, ConfigError on entry."""
         return self._open(spec)
 
-    async def clean_leftovers(self) -> list[str]:
+    async def clean(self) -> list[str]:
         """Remove containers whose owner no longer lives; their names. Raises SandboxError, SandboxUnavailable."""
         return await _docker_owner.clean_leftovers(find_client(self._engine))
 
@@ -81,5 +82,8 @@ class DockerSandbox:
 
 def _how_to_get(capabilities: Capabilities, missing: frozenset[Guarantee]) -> str:
     if Guarantee.KERNEL in missing:
-        return "A kernel of its own needs the runsc runtime: install gVisor and set `sandbox.runtime: runsc`."
+        return (
+            "A kernel of its own needs the runsc runtime: install gVisor, register it with the daemon with the runtime "
+            "argument --network=none, and set `sandbox.runtime: runsc`."
+        )
     return capabilities.remedy

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from securebench.errors import InfrastructureError
-from securebench.sandboxes._cgroups import clean_leftovers as clean_groups
-from securebench.sandboxes._leftovers import clean_directories
 from securebench.sandboxes.base import ISOLATED, Capabilities, Guarantee, HostRoot, Sandbox, SandboxSpec
 from securebench.sandboxes.canary import run_canary
 from securebench.sandboxes.select import BACKENDS, make_sandbox
@@ -53,7 +51,7 @@ async def diagnose() -> list[Diagnosis]:
 async def _diagnose(sandbox: Sandbox) -> Diagnosis:
     capabilities = await sandbox.probe()
     complaints: list[str] = []
-    if capabilities.usable and HostRoot in sandbox.roots:
+    if capabilities.usable and await sandbox.offers(HostRoot()):
         try:
             complaints = await run_canary(sandbox, SandboxSpec(require=capabilities.guarantees & ISOLATED))
         except InfrastructureError as error:
@@ -63,7 +61,7 @@ async def _diagnose(sandbox: Sandbox) -> Diagnosis:
 
 async def clean() -> list[str]:
     """Remove what engines that no longer live left behind, on every backend; what was removed."""
-    removed = [*clean_groups(), *clean_directories()]
+    removed: list[str] = []
     for name in BACKENDS:
         try:
             removed += await make_sandbox(name).clean()

@@ -22,6 +22,7 @@ from securebench.sandboxes.base import (
     Command,
     Finding,
     HostRoot,
+    Root,
     SandboxResult,
     SandboxSpec,
     Session,
@@ -35,6 +36,13 @@ class HostSandbox:
     """Runs trusted commands on the host. Refuses every spec that requires a guarantee."""
 
     name = "host"
+
+    async def offers(self, root: Root) -> bool:
+        return isinstance(root, HostRoot)
+
+    async def clean(self) -> list[str]:
+        """Nothing: staging directories are cleaned with the bubblewrap backend's."""
+        return []
 
     async def probe(self) -> Capabilities:
         """Usable everywhere, guarantees nothing."""

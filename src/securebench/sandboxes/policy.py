@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from securebench.errors import ConfigError
-from securebench.sandboxes.base import Capabilities, Command, Sandbox, SandboxResult, SandboxSpec, Session
+from securebench.sandboxes.base import Capabilities, Command, Root, Sandbox, SandboxResult, SandboxSpec, Session
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "csh", "tcsh", "busybox"})
 LAUNCHERS = frozenset(
@@ -89,6 +89,12 @@ class PolicySandbox:
     @property
     def name(self) -> str:
         return self._inner.name
+
+    async def offers(self, root: Root) -> bool:
+        return await self._inner.offers(root)
+
+    async def clean(self) -> list[str]:
+        return await self._inner.clean()
 
     async def probe(self) -> Capabilities:
         """What the backend underneath gives; a policy adds no guarantee."""

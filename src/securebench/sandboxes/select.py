@@ -1,14 +1,15 @@
-"""Which backend runs a task: the one asked for, or the strongest that gives what is required. Never a weaker one."""
+"""Which backend runs a task: the one asked for, or the strongest that offers what it needs. Never a weaker one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 
 from securebench.errors import ConfigError, SandboxUnavailable
-from securebench.sandboxes.base import Capabilities, Guarantee, Sandbox
+from securebench.sandboxes.base import Capabilities, Guarantee, HostRoot, ImageRoot, Root, Sandbox, SandboxSpec, Session
 
 AUTO = "auto"
 
@@ -17,6 +18,7 @@ AUTO = "auto"
 BACKENDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "bubblewrap": ("securebench.sandboxes.bubblewrap", "BubblewrapSandbox"),
+        "docker": ("securebench.sandboxes.docker", "DockerSandbox"),
     }
 )
 
@@ -30,49 +32,64 @@ class Selection:
     reason: str
 
 
-def make_sandbox(name: str) -> Sandbox:
-    """The backend called `name`. Raises ConfigError when there is none."""
+def make_sandbox(name: str, runtime: str | None = None) -> Sandbox:
+    """The backend called `name`. Raises ConfigError when there is none, or none with such a runtime."""
     if name not in BACKENDS:
         raise ConfigError(f"unknown sandbox backend {name!r}; known are {AUTO}, {', '.join(BACKENDS)}")
     module, attribute = BACKENDS[name]
-    factory: Callable[[], Sandbox] = getattr(import_module(module), attribute)
-    return factory()
+    factory: Callable[..., Sandbox] = getattr(import_module(module), attribute)
+    return factory() if runtime is None else factory(runtime=runtime)
 
 
-async def select_sandbox(backend: str, require: frozenset[Guarantee]) -> Selection:
-    """The backend to use. Raises SandboxUnavailable with the remedy, ConfigError for an unknown name."""
-    if backend != AUTO:
-        sandbox = make_sandbox(backend)
-        capabilities = await sandbox.probe()
-        _check(sandbox.name, capabilities, require)
-        return Selection(sandbox, capabilities, f"{backend} was asked for and gives {_names(capabilities.guarantees)}")
-    return await _strongest(require)
+async def select_sandbox(
+    backend: str, require: frozenset[Guarantee], roots: Iterable[Root] = (HostRoot(),), runtime: str | None = None
+) -> Selection:
+    """One sandbox for all `roots`: a backend, or, where no single one offers them all, a router between backends.
+
+    Raises SandboxUnavailable with the remedy, ConfigError for an unknown name."""
+    if runtime is not None and backend != "docker":
+        raise ConfigError("sandbox.runtime chooses a container runtime; it needs sandbox.backend: docker")
+    names = BACKENDS if backend == AUTO else [backend]
+    candidates = await _usable([make_sandbox(name, runtime) for name in names], require)
+    chosen = {root: await _first_offering(root, candidates, backend) for root in dict.fromkeys(roots)}
+    different = {selection.sandbox.name: selection for selection in chosen.values()}
+    if len(different) == 1:
+        return next(iter(different.values()))
+    return _routed(chosen, list(different.values()))
 
 
-async def _strongest(require: frozenset[Guarantee]) -> Selection:
-    usable: list[tuple[Sandbox, Capabilities]] = []
+async def _usable(sandboxes: list[Sandbox], require: frozenset[Guarantee]) -> list[Selection]:
+    """Those that give what is required, strongest first. Raises SandboxUnavailable when there is none."""
+    usable: list[Selection] = []
     refusals: list[str] = []
     remedies: list[str] = []
-    for name in BACKENDS:
-        sandbox = make_sandbox(name)
+    for sandbox in sandboxes:
         capabilities = await sandbox.probe()
         try:
-            _check(name, capabilities, require)
+            check(sandbox.name, capabilities, require)
         except SandboxUnavailable as error:
             refusals.append(str(error).splitlines()[0])
             remedies.append(error.remedy)
         else:
-            usable.append((sandbox, capabilities))
+            usable.append(Selection(sandbox, capabilities, f"{sandbox.name} gives {_names(capabilities.guarantees)}"))
     if not usable:
         raise SandboxUnavailable("; ".join(refusals), "\n".join(filter(None, remedies)))
-    # max() keeps the first of equals, so the lighter backend wins a tie.
-    sandbox, capabilities = max(usable, key=lambda pair: len(pair[1].guarantees))
-    others = f"; not usable: {'; '.join(refusals)}" if refusals else ""
-    reason = f"{sandbox.name} is the strongest usable backend and gives {_names(capabilities.guarantees)}{others}"
-    return Selection(sandbox, capabilities, reason)
+    # A stable sort keeps the lighter of equals in front.
+    return sorted(usable, key=lambda selection: -len(selection.capabilities.guarantees))
 
 
-def _check(name: str, capabilities: Capabilities, require: frozenset[Guarantee]) -> None:
+async def _first_offering(root: Root, candidates: list[Selection], backend: str) -> Selection:
+    for selection in candidates:
+        if await selection.sandbox.offers(root):
+            why = "asked for" if backend != AUTO else "the strongest backend that offers it"
+            reason = f"{_described(root)}: {selection.reason} ({why})"
+            return Selection(selection.sandbox, selection.capabilities, reason)
+    tried = ", ".join(selection.sandbox.name for selection in candidates)
+    raise SandboxUnavailable(f"{_described(root)} is not offered by {tried}", _remedy(root))
+
+
+def check(name: str, capabilities: Capabilities, require: frozenset[Guarantee]) -> None:
+    """Raises SandboxUnavailable unless the backend is usable and gives all of `require`."""
     if not capabilities.usable:
         broken = next((finding.detail for finding in capabilities.findings if not finding.ok), "no reason given")
         raise SandboxUnavailable(f"{name} is not usable here: {broken}", capabilities.remedy)
@@ -80,5 +97,59 @@ def _check(name: str, capabilities: Capabilities, require: frozenset[Guarantee])
         raise SandboxUnavailable(f"{name} cannot guarantee {_names(missing)} on this host", capabilities.remedy)
 
 
+def _described(root: Root) -> str:
+    if isinstance(root, ImageRoot):
+        return f"image {root.reference}"
+    return "the host's programs" if isinstance(root, HostRoot) else f"root directory {root.path}"
+
+
+def _remedy(root: Root) -> str:
+    if isinstance(root, ImageRoot):
+        return (
+            f"Import it for the embedded sandbox (securebench image import SOURCE --name {root.reference}), "
+            "or make it known to Docker (docker pull, docker load) and use sandbox.backend: auto or docker."
+        )
+    return "Use sandbox.backend: bubblewrap, or name an image in environment.image."
+
+
 def _names(guarantees: frozenset[Guarantee]) -> str:
     return ", ".join(sorted(guarantees)) or "nothing"
+
+
+def _routed(chosen: Mapping[Root, Selection], different: list[Selection]) -> Selection:
+    guarantees = frozenset.intersection(*(selection.capabilities.guarantees for selection in different))
+    findings = tuple(finding for selection in different for finding in selection.capabilities.findings)
+    fingerprint = {
+        f"{selection.sandbox.name}.{key}": value
+        for selection in different
+        for key, value in selection.capabilities.fingerprint.items()
+    }
+    capabilities = Capabilities(True, guarantees, findings, fingerprint)
+    router = RoutedSandbox({root: selection.sandbox for root, selection in chosen.items()}, capabilities)
+    return Selection(router, capabilities, "; ".join(selection.reason for selection in different))
+
+
+class RoutedSandbox:
+    """Several backends behind one: each spec goes to the backend chosen for its root."""
+
+    def __init__(self, routes: Mapping[Root, Sandbox], capabilities: Capabilities) -> None:
+        self._routes, self._capabilities = dict(routes), capabilities
+
+    @property
+    def name(self) -> str:
+        return "+".join(dict.fromkeys(sandbox.name for sandbox in self._routes.values()))
+
+    async def offers(self, root: Root) -> bool:
+        return root in self._routes
+
+    async def probe(self) -> Capabilities:
+        return self._capabilities
+
+    def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
+        """A sandbox of the backend chosen for the spec's root. Raises SandboxUnavailable for any other root."""
+        if spec.root not in self._routes:
+            raise SandboxUnavailable(f"no backend was chosen for {_described(spec.root)}", _remedy(spec.root))
+        return self._routes[spec.root].open(spec)
+
+    async def clean(self) -> list[str]:
+        return [name for sandbox in set(self._routes.values()) for name in await sandbox.clean()]

@@ -11,7 +11,7 @@ from typing import Any
 
 from securebench import _fs, _json
 from securebench._paths import relative_path
-from securebench.errors import InfrastructureError, PackError
+from securebench.errors import InfrastructureError, IntegrityError, PackError
 from securebench.resources import Component, PackFile, ResourceView, Visibility
 from securebench.workspaces.path_policy import (
     COMPONENT_ROOTS,
@@ -92,7 +92,7 @@ class VisibilityAwareMaterializer:
 
     def materialize(self, plan: MaterializationPlan, directory: Path) -> None:
         """Write a plan into an empty directory. Raises PackError when an asset is not plain or too large, and
-        InfrastructureError when the host cannot read or write it."""
+        InfrastructureError when the host cannot read or write it, IntegrityError when an asset is not what it was."""
         if any(directory.iterdir()):
             raise ValueError(f"{directory} is not empty; a workspace is built from nothing")
         budget = _Budget(self.limits)
@@ -121,6 +121,7 @@ def _file_name(name: str) -> PurePosixPath:
 
 class _Budget:
     def __init__(self, limits: MaterializationLimits) -> None:
+        self.total = limits
         self.files, self.bytes = limits.files, limits.total_bytes
 
     def take(self, size: int) -> None:
@@ -142,3 +143,6 @@ def _copy(planned: PlannedFile, target: int, budget: _Budget) -> None:
             else:
                 budget.take(entry.size)
                 _fs.write_new(target, place, entry.descriptor, mode | (0o111 if entry.executable else 0))
+    # The copy is what counts: nobody can change it between this look and its use.
+    if _fs.tree_digest(target, planned.place, budget.total.files, budget.total.total_bytes) != planned.source.digest:
+        raise IntegrityError(f"asset {planned.source.path} changed since the pack was loaded; start again")

@@ -24,6 +24,14 @@ def make_store(root: Path, limits: ImportLimits | None = None) -> ImageStore:
     return ImageStore(root, limits=limits, platform=Platform(os="linux", architecture="amd64"), sync=lambda: None)
 
 
+def store_is_clean(store: ImageStore) -> bool:
+    """Nothing but whole images, and nothing left over."""
+    allowed = {".lock", "names.json", "sha256", "tmp"}
+    images = list((store.root / "sha256").iterdir())
+    whole = all({path.name for path in image.iterdir()} == {"rootfs", "config.json", "record.json"} for image in images)
+    return whole and {path.name for path in store.root.iterdir()} <= allowed and not any((store.root / "tmp").iterdir())
+
+
 def pad(data: bytes) -> bytes:
     return data + bytes(-len(data) % BLOCK)
 
@@ -233,4 +241,6 @@ def naive_extract(data: bytes, target: Path) -> None:
     """What people write: the positive control of every hostile archive."""
     target.mkdir()
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        tar.extractall(target, filter="fully_trusted")
+        # The argument is missing in the first releases of Python 3.11, which behave as if it was given.
+        trusting = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+        tar.extractall(target, **trusting)  # type: ignore[arg-type]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.unit.images.builders import make_store
 
 from securebench.images._tree import remove_entry
 from securebench.images.store import ImageStore
-from tests.unit.images.builders import make_store
 
 
 @pytest.fixture

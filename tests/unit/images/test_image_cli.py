@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.unit.images.builders import Image, archive, file, oci_files, saved_files, write_tar
 
 Run = subprocess.CompletedProcess[str]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.unit.images.builders import archive, tiny_rootfs
 
 from securebench.errors import ConfigError
 from securebench.images.store import ImageStore
-from tests.unit.images.builders import archive, tiny_rootfs
 
 
 def docker(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

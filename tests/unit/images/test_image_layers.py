@@ -7,9 +7,6 @@ import stat
 from pathlib import Path
 
 import pytest
-
-from securebench.errors import ConfigError
-from securebench.images.store import ImageStore, StoredImage
 from tests.unit.images.builders import (
     Image,
     archive,
@@ -23,6 +20,9 @@ from tests.unit.images.builders import (
     symlink,
     write_tar,
 )
+
+from securebench.errors import ConfigError
+from securebench.images.store import ImageStore, StoredImage
 
 
 def unpack(store: ImageStore, tmp_path: Path, *layers: list[bytes]) -> StoredImage:

@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from securebench.errors import ConfigError, IntegrityError
-from securebench.images.store import ImageStore
 from tests.unit.images.builders import (
     AMD64,
     INDEX,
@@ -34,6 +31,9 @@ from tests.unit.images.builders import (
     write_layout,
     write_tar,
 )
+
+from securebench.errors import ConfigError, IntegrityError
+from securebench.images.store import ImageStore
 
 SETTINGS = {"Env": ["PATH=/bin", "A=b=c"], "WorkingDir": "/srv", "User": "app:app", "Cmd": ["sh"], "Entrypoint": None}
 ARM64 = {"os": "linux", "architecture": "arm64"}

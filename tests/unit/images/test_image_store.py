@@ -7,12 +7,12 @@ import stat
 from pathlib import Path
 
 import pytest
+from tests.unit.images.builders import Image, archive, file, make_store, oci_files, saved_files, write_tar
 
 from securebench.errors import ConfigError, IntegrityError, SandboxUnavailable
 from securebench.images import resolve_root
 from securebench.images.plan import ImportProgress
 from securebench.images.store import ImageStore
-from tests.unit.images.builders import Image, archive, file, make_store, oci_files, saved_files, write_tar
 
 
 @pytest.fixture

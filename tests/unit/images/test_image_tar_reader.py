@@ -4,11 +4,11 @@ import io
 import tarfile
 
 import pytest
+from tests.unit.images.builders import BLOCK, archive, directory, file, hardlink, header, pax, special, symlink
 
 from securebench._fs import TooLarge, UnsafeEntry
 from securebench.images._tar import Kind, Member, TarReader
 from securebench.images.budget import Budget, ImportLimits
-from tests.unit.images.builders import BLOCK, archive, directory, file, hardlink, header, pax, special, symlink
 
 
 class Memory:

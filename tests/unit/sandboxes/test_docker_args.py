@@ -89,9 +89,10 @@ def test_scratch_is_a_volume_in_memory_with_size_and_owner() -> None:
 
 
 def test_commands_of_a_session_have_the_volumes_of_the_holder() -> None:
-    place = Place(IMAGE, {}, Path("/s"), volumes_from="holder")
+    place = Place(IMAGE, {}, Path("/s"), held={"/work": "v1", "/tmp": "v2"})
     made = words(SandboxSpec(mounts=(Scratch("/work"),)), place=place)
-    assert "--volumes-from=holder" in made
+    volume = "--mount=type=volume,src={},dst={},volume-nocopy"
+    assert {volume.format("v1", "/work"), volume.format("v2", "/tmp")} <= set(made)
     assert not [word for word in made if word.startswith("--tmpfs")]
 
 
