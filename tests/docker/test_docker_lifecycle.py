@@ -18,6 +18,7 @@ from tests.docker.engine import Imaged, containers_of, docker, existing_volumes,
 
 from securebench.errors import SandboxError
 from securebench.sandboxes._docker_session import DockerSession
+from securebench.sandboxes._leftovers import clean_directories
 from securebench.sandboxes.base import Command, Limits, SandboxResult, SandboxSpec, Scratch, run_once
 
 KINDS = pytest.mark.parametrize("mounts", [(), (Scratch("/work"),)], ids=["fresh", "session"])
@@ -144,6 +145,7 @@ ENGINE = """
 import sys
 import anyio
 from securebench.sandboxes import _docker_owner
+from securebench.sandboxes._leftovers import clean_directories
 from securebench.sandboxes.base import *
 from securebench.sandboxes.docker import DockerSandbox
 
@@ -190,9 +192,11 @@ def test_killed_engine_takes_its_containers_along(
     deadline = time.monotonic() + 15
     while containers_of(engine.pid) and time.monotonic() < deadline:
         time.sleep(0.1)
+    time.sleep(0.5)  # its files go after its containers
     assert containers_of(engine.pid) == []
     assert processes_with(f"sleep\0{marker}") == []
     assert not volumes & existing_volumes()
+    assert list(Path(tempfile.gettempdir()).glob(f"securebench-{engine.pid}-*")) == []
 
 
 def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Imaged) -> None:
@@ -224,5 +228,6 @@ def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Image
     removed, own = anyio.run(live)
     assert set(left) <= set(removed)
     assert own.ok  # what has a living owner is left alone
+    clean_directories()
     assert containers_of(engine.pid) == []
     assert processes_with(f"sleep\0{marker}") == []

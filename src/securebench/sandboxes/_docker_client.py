@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
+
 from securebench._proc import TOOL_ENV, Process, ToolResult, run_tool, start
 from securebench.errors import ConfigError, SandboxError, SandboxUnavailable
 from securebench.sandboxes._docker_errors import explain, no_answer
@@ -54,6 +57,14 @@ class Client:
         if not done.ok:
             raise explain(doing, done.stderr)
         return done.stdout.decode("utf-8", "replace").strip()
+
+    async def make(self, doing: str, args: Sequence[str], *, stdin: bytes = b"") -> str:
+        """`ask` for what makes a container: not cut short by cancellation, because the daemon would go on and the
+        container would appear after we removed it."""
+        with anyio.CancelScope(shield=True):
+            made = await self.ask(doing, args, stdin=stdin)
+        await anyio.lowlevel.checkpoint()
+        return made
 
     async def ask_json(self, doing: str, args: Sequence[str], *, timeout: float = CALL_SECONDS) -> object:
         """What one client command printed, as JSON. Raises SandboxError, SandboxUnavailable."""

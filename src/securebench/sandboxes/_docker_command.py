@@ -41,7 +41,7 @@ class Ran:
 async def run_command(client: Client, place: Place, spec: SandboxSpec, command: Command, name: str) -> Ran:
     """Run `command` in a fresh container called `name`, which the caller removes. Raises SandboxError, ConfigError."""
     words, env_file = create_args(place, spec, command, name)
-    identity = await client.ask("creating a container", words, stdin=env_file)
+    identity = await client.make("creating a container", words, stdin=env_file)
     return await _Run(client, spec.limits, command, name, identity).watch()
 
 

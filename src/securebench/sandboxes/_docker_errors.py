@@ -67,9 +67,13 @@ def explain(doing: str, complaint: bytes) -> InfrastructureError:
     return SandboxError(f"{doing}: {_short(text) or 'the engine gave no reason'}")
 
 
-def no_answer(doing: str, seconds: float) -> SandboxError:
+class NoAnswer(SandboxError):
+    """A client call was given up. The daemon may still do what it was asked to."""
+
+
+def no_answer(doing: str, seconds: float) -> NoAnswer:
     """The error for a client call that was given up."""
-    return SandboxError(f"{doing}: the container engine did not answer within {seconds:g} s")
+    return NoAnswer(f"{doing}: the container engine did not answer within {seconds:g} s")
 
 
 def is_gone(complaint: bytes) -> bool:

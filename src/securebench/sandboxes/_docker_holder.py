@@ -61,7 +61,7 @@ class Holder:
         for scratch in spec.scratches:
             if scratch.seed is not None:
                 check_seed(scratch.seed)
-        await client.ask("making scratch directories", holder_args(place, spec, name))
+        await client.make("making scratch directories", holder_args(place, spec, name))
         state = await inspect(client, name)
         if not state.running:
             raise SandboxUnavailable(

@@ -20,7 +20,7 @@ import anyio
 from securebench._proc import Pipe, Process, start
 from securebench.errors import InfrastructureError
 from securebench.sandboxes._docker_client import Client
-from securebench.sandboxes._docker_errors import explain, is_gone
+from securebench.sandboxes._docker_errors import NoAnswer, explain, is_gone
 from securebench.sandboxes._leftovers import is_stale, owned_name
 
 SESSION = "org.securebench.session"
@@ -35,6 +35,7 @@ for pause in 0 1 2 4 8; do
     sleep "$pause"
     found=$("$0" ps --all --quiet --no-trunc --filter "label=$1")
     [ -z "$found" ] || "$0" rm --force --volumes $found
+    rm -rf "$2"
 done
 """
 
@@ -70,10 +71,10 @@ class DeadMan:
 
     _forsaken: ClassVar[list[Process]] = []
 
-    def __init__(self, client: Client, owner: Owner) -> None:
+    def __init__(self, client: Client, owner: Owner, staging: Path) -> None:
         self._pipe = Pipe(*os.pipe())
         try:
-            argv = ["/bin/sh", "-c", _SWITCH, client.binary, f"{SESSION}={owner.session}"]
+            argv = ["/bin/sh", "-c", _SWITCH, client.binary, f"{SESSION}={owner.session}", str(staging)]
             self._process: Process = start(argv, env=client.env, stdin=self._pipe.read)
         except BaseException:
             self._pipe.close()
@@ -103,6 +104,8 @@ class Removal:
     async def __aenter__(self) -> None: ...
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, NoAnswer):
+            self._switch.forsake()  # it may yet appear
         with anyio.CancelScope(shield=True):
             try:
                 await remove(self._client, [self._name])

@@ -167,7 +167,7 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
             image, owner.labels, staging / "seccomp.json", engine.runtime, _has_ipv6(), client.engine == "docker"
         )
         create_args(place, spec, Command(("true",)), "check")  # refuses now what could only fail later
-        switch = DeadMan(client, owner)
+        switch = DeadMan(client, owner, staging)
         stack.push_async_callback(switch.disarm)
         holder = None
         if spec.scratches:

@@ -16,21 +16,20 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
 
-from securebench.errors import SandboxUnavailable
+from securebench.errors import SandboxError, SandboxUnavailable
 from securebench.sandboxes import _docker_owner
 from securebench.sandboxes._bwrap_args import check_mounts
 from securebench.sandboxes._docker_client import find_client
 from securebench.sandboxes._docker_image import reference_of, resolve
 from securebench.sandboxes._docker_probe import Probed, probe_engine
 from securebench.sandboxes._docker_session import Engine, open_session
-from securebench.sandboxes.base import Capabilities, Guarantee, ImageRoot, SandboxSpec, Session
+from securebench.sandboxes.base import Capabilities, Guarantee, ImageRoot, Root, SandboxSpec, Session
 
 
 class DockerSandbox:
     """Sandboxes made by a container engine. `engine` is `docker`, `podman` or whichever is installed."""
 
     name = "docker"
-    roots: frozenset[type] = frozenset({ImageRoot})
 
     def __init__(self, engine: str | None = None, runtime: str | None = None) -> None:
         self._engine, self._runtime = engine, runtime
@@ -44,6 +43,16 @@ class DockerSandbox:
     def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
         """A fresh sandbox. Raises SandboxUnavailable, SandboxError, ConfigError on entry."""
         return self._open(spec)
+
+    async def offers(self, root: Root) -> bool:
+        """Images the engine has; nothing else. An engine that does not answer offers none."""
+        if not isinstance(root, ImageRoot):
+            return False
+        try:
+            await resolve(find_client(self._engine), root.reference)
+        except (SandboxError, SandboxUnavailable):
+            return False
+        return True
 
     async def clean(self) -> list[str]:
         """Remove containers whose owner no longer lives; their names. Raises SandboxError, SandboxUnavailable."""

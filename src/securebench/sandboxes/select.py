@@ -49,21 +49,24 @@ async def select_sandbox(
     Raises SandboxUnavailable with the remedy, ConfigError for an unknown name."""
     if runtime is not None and backend != "docker":
         raise ConfigError("sandbox.runtime chooses a container runtime; it needs sandbox.backend: docker")
-    names = BACKENDS if backend == AUTO else [backend]
-    candidates = await _usable([make_sandbox(name, runtime) for name in names], require)
-    chosen = {root: await _first_offering(root, candidates, backend) for root in dict.fromkeys(roots)}
+    sandboxes = [make_sandbox(name, runtime) for name in (BACKENDS if backend == AUTO else [backend])]
+    chosen = {root: await _choose(root, sandboxes, require) for root in dict.fromkeys(roots)}
     different = {selection.sandbox.name: selection for selection in chosen.values()}
     if len(different) == 1:
         return next(iter(different.values()))
     return _routed(chosen, list(different.values()))
 
 
-async def _usable(sandboxes: list[Sandbox], require: frozenset[Guarantee]) -> list[Selection]:
-    """Those that give what is required, strongest first. Raises SandboxUnavailable when there is none."""
-    usable: list[Selection] = []
+async def _choose(root: Root, sandboxes: list[Sandbox], require: frozenset[Guarantee]) -> Selection:
+    """The strongest backend that offers this root and gives what is required; the first, hence lightest, of equals."""
+    usable: list[tuple[Sandbox, Capabilities]] = []
     refusals: list[str] = []
     remedies: list[str] = []
     for sandbox in sandboxes:
+        if not await sandbox.offers(root):
+            refusals.append(f"{sandbox.name} does not offer it")
+            remedies.append(_remedy(root))
+            continue
         capabilities = await sandbox.probe()
         try:
             check(sandbox.name, capabilities, require)
@@ -71,21 +74,14 @@ async def _usable(sandboxes: list[Sandbox], require: frozenset[Guarantee]) -> li
             refusals.append(str(error).splitlines()[0])
             remedies.append(error.remedy)
         else:
-            usable.append(Selection(sandbox, capabilities, f"{sandbox.name} gives {_names(capabilities.guarantees)}"))
+            usable.append((sandbox, capabilities))
     if not usable:
-        raise SandboxUnavailable("; ".join(refusals), "\n".join(filter(None, remedies)))
-    # A stable sort keeps the lighter of equals in front.
-    return sorted(usable, key=lambda selection: -len(selection.capabilities.guarantees))
-
-
-async def _first_offering(root: Root, candidates: list[Selection], backend: str) -> Selection:
-    for selection in candidates:
-        if await selection.sandbox.offers(root):
-            why = "asked for" if backend != AUTO else "the strongest backend that offers it"
-            reason = f"{_described(root)}: {selection.reason} ({why})"
-            return Selection(selection.sandbox, selection.capabilities, reason)
-    tried = ", ".join(selection.sandbox.name for selection in candidates)
-    raise SandboxUnavailable(f"{_described(root)} is not offered by {tried}", _remedy(root))
+        message = f"{_described(root)} cannot be run: {'; '.join(refusals)}"
+        raise SandboxUnavailable(message, "\n".join(dict.fromkeys(filter(None, remedies))))
+    sandbox, capabilities = max(usable, key=lambda pair: len(pair[1].guarantees))
+    others = f"; not used: {'; '.join(refusals)}" if refusals else ""
+    reason = f"{_described(root)} in {sandbox.name}, which gives {_names(capabilities.guarantees)}{others}"
+    return Selection(sandbox, capabilities, reason)
 
 
 def check(name: str, capabilities: Capabilities, require: frozenset[Guarantee]) -> None:
