@@ -224,10 +224,13 @@ def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Image
     time.sleep(2)
     left = containers_of(engine.pid)
     assert len(left) == 2
+    volumes = {volume for name in left for volume in volumes_of(name)}
     assert len(processes_with(f"sleep\0{marker}")) == 2
     removed, own = anyio.run(live)
     assert set(left) <= set(removed)
     assert own.ok  # what has a living owner is left alone
     clean_directories()
+    assert len(volumes) == 2
+    assert not volumes & existing_volumes()
     assert containers_of(engine.pid) == []
     assert processes_with(f"sleep\0{marker}") == []

@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from securebench.errors import ConfigError, SandboxUnavailable
 from securebench.sandboxes._bwrap_args import DEFAULT_ENV
 from securebench.sandboxes._docker_image import Image
+from securebench.sandboxes._docker_owner import ROLE
 from securebench.sandboxes.base import MIB, Bind, Command, Limits, Network, SandboxSpec
 
 TMP = "/tmp"  # noqa: S108  (inside the sandbox)
@@ -99,7 +100,8 @@ def environment_args(env: Mapping[str, str]) -> tuple[list[str], bytes]:
 def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) -> tuple[list[str], bytes]:
     """(words after `docker`, standard input) for the container of one command. Raises ConfigError."""
     env_words, env_file = environment_args(environment(spec, place.image, command.env))
-    words = ["create", f"--name={name}", *walls(place, spec.limits), *_identity(spec)]
+    words = ["create", f"--name={name}", *walls(place, spec.limits), f"--user={spec.user}:{spec.user}"]
+    words.append(f"--label={ROLE}=command")
     words += [f"--cap-add={name}" for name in sorted(capabilities_of(spec))]
     words += [f"--workdir={_workdir(command.cwd or spec.cwd)}", *env_words]
     if command.stdin:
@@ -135,10 +137,10 @@ def holder_args(place: Place, spec: SandboxSpec, name: str) -> list[str]:
     writable = {scratch.target: (scratch.size, "0755") for scratch in spec.scratches}
     if not any(mount.target == TMP for mount in spec.mounts):
         writable[TMP] = (spec.limits.tmp, "1777")
-    words += [_memory_volume(target, size, mode, spec.user) for target, (size, mode) in writable.items()]
+    words += [_memory_volume(target, size, mode, spec.user, place) for target, (size, mode) in writable.items()]
     words += _declared_volumes(place.image, set(writable))
     # It waits for a line that never comes; the shell's own `read` needs no other program of the image.
-    return [*words, "--entrypoint=/bin/sh", place.image.id, "-c", "read -r _"]
+    return [*words, f"--label={ROLE}=holder", "--entrypoint=/bin/sh", place.image.id, "-c", "read -r _"]
 
 
 def walls(place: Place, limits: Limits) -> list[str]:
@@ -179,10 +181,6 @@ def walls(place: Place, limits: Limits) -> list[str]:
     return words + [f"--label={name}={value}" for name, value in place.labels.items()]
 
 
-def _identity(spec: SandboxSpec) -> Sequence[str]:
-    return (f"--user={spec.user}:{spec.user}",)
-
-
 def _workdir(path: str) -> str:
     parts = PurePosixPath(path).parts
     if len(parts) > 1 and parts[1] in ("proc", "sys", "dev"):
@@ -196,10 +194,11 @@ def _bind(mount: Bind) -> str:
     return f"--mount={_csv(fields)}"
 
 
-def _memory_volume(target: str, size: int, mode: str, user: int) -> str:
+def _memory_volume(target: str, size: int, mode: str, user: int, place: Place) -> str:
     """An anonymous volume in memory: it goes with the last container that has it."""
     options = f"size={max(size, 4096)},mode={mode},uid={user},gid={user},nosuid,nodev"
     fields = ["type=volume", f"dst={target}", "volume-driver=local", "volume-opt=type=tmpfs", "volume-opt=device=tmpfs"]
+    fields += [f"volume-label={name}={value}" for name, value in place.labels.items()]
     return f"--mount={_csv([*fields, f'volume-opt=o={options}'])}"
 
 

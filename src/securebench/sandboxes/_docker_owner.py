@@ -25,6 +25,8 @@ from securebench.sandboxes._leftovers import is_stale, owned_name
 
 SESSION = "org.securebench.session"
 PLACE = "org.securebench.place"
+ROLE = "org.securebench.role"
+"""`command` or `holder`. A holder goes last: its volumes go with it only if no other container has them."""
 REMOVAL_SECONDS = 60.0
 
 # `docker create` runs on when its parent dies, so a container may appear after the first look.
@@ -33,8 +35,12 @@ trap '' TERM INT HUP
 read -r _
 for pause in 0 1 2 4 8; do
     sleep "$pause"
-    found=$("$0" ps --all --quiet --no-trunc --filter "label=$1")
-    [ -z "$found" ] || "$0" rm --force --volumes $found
+    for role in command holder; do
+        found=$("$0" ps --all --quiet --no-trunc --filter "label=$1" --filter "label=$3=$role")
+        [ -z "$found" ] || "$0" rm --force --volumes $found
+    done
+    found=$("$0" volume ls --quiet --filter "label=$1")
+    [ -z "$found" ] || "$0" volume rm --force $found
     rm -rf "$2"
 done
 """
@@ -74,7 +80,7 @@ class DeadMan:
     def __init__(self, client: Client, owner: Owner, staging: Path) -> None:
         self._pipe = Pipe(*os.pipe())
         try:
-            argv = ["/bin/sh", "-c", _SWITCH, client.binary, f"{SESSION}={owner.session}", str(staging)]
+            argv = ["/bin/sh", "-c", _SWITCH, client.binary, f"{SESSION}={owner.session}", str(staging), ROLE]
             self._process: Process = start(argv, env=client.env, stdin=self._pipe.read)
         except BaseException:
             self._pipe.close()
@@ -127,19 +133,25 @@ async def remove(client: Client, names: list[str]) -> None:
 
 
 async def clean_leftovers(client: Client) -> list[str]:
-    """Remove containers, and the volumes only they had, whose owner no longer lives; the names removed."""
-    listing = f'{{{{.Names}}}} {{{{.State}}}} {{{{.Label "{PLACE}"}}}}'
-    text = await client.ask(
-        "listing leftovers", ["ps", "--all", "--no-trunc", f"--filter=label={SESSION}", f"--format={listing}"]
-    )
-    stale = [row[0] for line in text.splitlines() if _is_left(row := line.split())]
-    await remove(client, stale)
-    return stale
+    """Remove containers and volumes whose owner no longer lives; their names."""
+    doing, labelled = "listing leftovers", f"--filter=label={SESSION}"
+    labels = f'{{{{.Label "{SESSION}"}}}} {{{{.Label "{PLACE}"}}}}'
+    listing = f"--format={{{{.Names}}}} {{{{.State}}}} {labels}"
+    containers = await client.ask(doing, ["ps", "--all", "--no-trunc", labelled, listing])
+    stale = [row[0] for line in containers.splitlines() if _is_left(row := line.split())]
+    await remove(client, [name for name in stale if not name.endswith("-holder")])
+    await remove(client, [name for name in stale if name.endswith("-holder")])
+    listing = f"--format={{{{.Name}}}} unused {labels}"
+    volumes = await client.ask(doing, ["volume", "ls", labelled, "--filter=dangling=true", listing])
+    unused = [row[0] for line in volumes.splitlines() if _is_left(row := line.split())]
+    if unused:
+        await client.ask("removing volumes", ["volume", "rm", "--force", *unused], timeout=REMOVAL_SECONDS)
+    return stale + unused
 
 
 def _is_left(row: list[str]) -> bool:
-    if len(row) != 3:
+    if len(row) != 4:
         return False
-    name, state, place = row
+    _, state, session, place = row
     # A process id from elsewhere says nothing about whether its owner lives; what still runs may be in use.
-    return is_stale(name) if place == here() else state != "running"
+    return is_stale(session) if place == here() else state != "running"

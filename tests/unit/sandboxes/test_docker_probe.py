@@ -97,11 +97,11 @@ def test_processor_time_of_both_kinds_of_group_is_read() -> None:
 
 
 def test_owner_is_stale_only_where_its_process_number_means_something() -> None:
-    mine, dead = Owner.new().container("1"), "securebench-999999999-1-ab-1"
+    mine, dead = Owner.new().session, "securebench-999999999-1-ab"
     here = _docker_owner.here()
-    assert not _docker_owner._is_left([mine, "running", here])
-    assert _docker_owner._is_left([dead, "running", here])
-    assert not _docker_owner._is_left([dead, "running", "elsewhere:1"])
-    assert _docker_owner._is_left([dead, "exited", "elsewhere:1"])
+    assert not _docker_owner._is_left(["name", "running", mine, here])
+    assert _docker_owner._is_left(["name", "running", dead, here])
+    assert not _docker_owner._is_left(["name", "running", dead, "elsewhere:1"])
+    assert _docker_owner._is_left(["name", "exited", dead, "elsewhere:1"])
     assert not _docker_owner._is_left(["someone-elses"])
     assert mine.startswith(f"securebench-{os.getpid()}-")
