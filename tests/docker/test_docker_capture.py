@@ -19,8 +19,8 @@ from tests.conformance.sandbox.box import PYTHON, processes_with
 from tests.docker.engine import IMAGE, Imaged, docker, said
 
 from securebench.errors import CandidateError, FailureReason
-from securebench.sandboxes._docker_session import DockerSession
-from securebench.sandboxes._tar_capture import LeftOut
+from securebench.sandboxes._docker.session import DockerSession
+from securebench.sandboxes._docker.tar_capture import LeftOut
 from securebench.sandboxes.base import MIB, Command, Limits, SandboxSpec, Scratch
 
 FLIP = "while :; do date +%N > /work/answer; sleep 0.01; done"

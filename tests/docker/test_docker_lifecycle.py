@@ -16,9 +16,9 @@ import pytest
 from tests.conformance.sandbox.box import processes_with, text
 from tests.docker.engine import Imaged, containers_of, docker, existing_volumes, own_containers, volumes_of
 
+from securebench._leftovers import clean_directories
 from securebench.errors import SandboxError
-from securebench.sandboxes._docker_session import DockerSession
-from securebench.sandboxes._leftovers import clean_directories
+from securebench.sandboxes._docker.session import DockerSession
 from securebench.sandboxes.base import Command, Limits, SandboxResult, SandboxSpec, Scratch, run_once
 
 KINDS = pytest.mark.parametrize("mounts", [(), (Scratch("/work"),)], ids=["fresh", "session"])
@@ -144,8 +144,8 @@ def test_holder_killed_behind_our_back_is_a_sandbox_error(sandbox: Imaged) -> No
 ENGINE = """
 import sys
 import anyio
-from securebench.sandboxes import _docker_owner
-from securebench.sandboxes._leftovers import clean_directories
+from securebench.sandboxes._docker import owner as _docker_owner
+from securebench._leftovers import clean_directories
 from securebench.sandboxes.base import *
 from securebench.sandboxes.docker import DockerSandbox
 

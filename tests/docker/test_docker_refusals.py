@@ -15,9 +15,10 @@ import pytest
 from tests.docker.engine import ROOT, Imaged, docker
 
 from securebench.errors import ConfigError, SandboxError, SandboxUnavailable
-from securebench.sandboxes import _docker_client, _docker_probe
-from securebench.sandboxes._docker_client import find_client
-from securebench.sandboxes._docker_image import resolve
+from securebench.sandboxes._docker import client as _docker_client
+from securebench.sandboxes._docker import probe as _docker_probe
+from securebench.sandboxes._docker.client import find_client
+from securebench.sandboxes._docker.image import resolve
 from securebench.sandboxes.base import (
     Bind,
     Command,

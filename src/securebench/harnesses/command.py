@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from securebench._leftovers import staging_directory
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.extraction import artifact_for, text_from_file, text_from_stdout
 from securebench.errors import CandidateError, ConfigError, FailureReason, ProducerError
@@ -54,9 +54,10 @@ class CommandHarnessProducer:
         materializer = VisibilityAwareMaterializer(Component.AGENT)
         task_file = PurePosixPath(self.config.task_file)
         plan = materializer.plan(request.view, dict(request.payload), task_file)
-        with tempfile.TemporaryDirectory(prefix="securebench-stage-") as staging:
-            materializer.materialize(plan, Path(staging))
-            async with self.sandbox.open(self._spec(request, Path(staging))) as session:
+        with staging_directory() as staging:
+            (seed := staging / "seed").mkdir()
+            materializer.materialize(plan, seed)
+            async with self.sandbox.open(self._spec(request, seed)) as session:
                 result = await session.run(self._command(request))
                 await session.stop()
                 candidate, failure = self._extract(request, session, result)
@@ -68,13 +69,13 @@ class CommandHarnessProducer:
             metadata=_metadata(result, self.sandbox.name),
         )
 
-    def _spec(self, request: ProducerRequest, staging: Path) -> SandboxSpec:
+    def _spec(self, request: ProducerRequest, seed: Path) -> SandboxSpec:
         environment, limits = request.environment, self.limits
         timeouts = [t for t in (environment.timeout_seconds, self.config.timeout_seconds) if t is not None]
         defaults = Limits()
         return SandboxSpec(
             root=ImageRoot(environment.image) if environment.image else HostRoot(),
-            mounts=(Scratch(environment.workdir, environment.disk or _size(limits.disk) or DEFAULT_DISK, staging),),
+            mounts=(Scratch(environment.workdir, environment.disk or _size(limits.disk) or DEFAULT_DISK, seed),),
             env=self.env,
             cwd=environment.workdir,
             limits=Limits(

@@ -16,16 +16,16 @@ from dataclasses import replace
 
 import anyio
 
+from securebench._leftovers import clean_directories, clean_processes
 from securebench.errors import SandboxError, SandboxUnavailable
 from securebench.images import resolve_root
-from securebench.sandboxes._bwrap_args import check_command, check_mounts, environment
-from securebench.sandboxes._bwrap_probe import probe_bubblewrap
-from securebench.sandboxes._cgroups import clean_leftovers
-from securebench.sandboxes._direct import run_direct
-from securebench.sandboxes._host import Host
-from securebench.sandboxes._joined import JoinedSession, open_joined
-from securebench.sandboxes._leftovers import clean_directories, clean_processes
-from securebench.sandboxes._rootfs import layout_for
+from securebench.sandboxes._bubblewrap.args import check_command, check_mounts, environment
+from securebench.sandboxes._bubblewrap.cgroups import clean_leftovers
+from securebench.sandboxes._bubblewrap.direct import run_direct
+from securebench.sandboxes._bubblewrap.host import Host
+from securebench.sandboxes._bubblewrap.joined import JoinedSession, open_joined
+from securebench.sandboxes._bubblewrap.probe import probe_bubblewrap
+from securebench.sandboxes._bubblewrap.rootfs import layout_for
 from securebench.sandboxes.base import (
     Capabilities,
     Command,

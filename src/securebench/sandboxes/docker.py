@@ -1,6 +1,6 @@
 """The Docker backend: task images, by the command line client of Docker or Podman.
 
-Each command runs in a container of its own, hardened as `_docker_args.py` says and removed afterwards. Commands of a
+Each command runs in a container of its own, hardened as `args.py` says and removed afterwards. Commands of a
 session share scratch directories and `/tmp`, which are volumes in memory that a holder container keeps; when the
 session stops they are read through one archive stream of the holder. Not offered: the host's programs as root file
 system, and inherited sockets.
@@ -17,12 +17,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 
 from securebench.errors import SandboxError, SandboxUnavailable
-from securebench.sandboxes import _docker_owner
-from securebench.sandboxes._bwrap_args import check_mounts
-from securebench.sandboxes._docker_client import find_client
-from securebench.sandboxes._docker_image import reference_of, resolve
-from securebench.sandboxes._docker_probe import Probed, probe_engine
-from securebench.sandboxes._docker_session import Engine, open_session
+from securebench.sandboxes._bubblewrap.args import check_mounts
+from securebench.sandboxes._docker import owner as _docker_owner
+from securebench.sandboxes._docker.client import find_client
+from securebench.sandboxes._docker.image import reference_of, resolve
+from securebench.sandboxes._docker.probe import Probed, probe_engine
+from securebench.sandboxes._docker.session import Engine, open_session
 from securebench.sandboxes.base import Capabilities, Guarantee, ImageRoot, Root, SandboxSpec, Session
 
 

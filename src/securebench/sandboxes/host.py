@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 
+from securebench._leftovers import staging_directory
 from securebench._proc import Process, start
 from securebench.errors import ConfigError, SandboxError, SandboxUnavailable
-from securebench.sandboxes._leftovers import staging_directory
 from securebench.sandboxes._outcome import Ending, Observed, decide
 from securebench.sandboxes._supervise import Streams, Supervisor
 from securebench.sandboxes.base import (

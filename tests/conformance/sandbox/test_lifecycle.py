@@ -15,9 +15,10 @@ import anyio
 import pytest
 from tests.conformance.sandbox.box import Box, processes_with, text
 
+from securebench import _leftovers
 from securebench.errors import SandboxError
-from securebench.sandboxes import _gate, _leftovers
-from securebench.sandboxes._cgroups import clean_leftovers, find_controllers
+from securebench.sandboxes._bubblewrap import gate as _gate
+from securebench.sandboxes._bubblewrap.cgroups import clean_leftovers, find_controllers
 from securebench.sandboxes.base import Command, Limits, SandboxResult, SandboxSpec, Scratch, run_once
 
 SPECS = pytest.mark.parametrize("mounts", [(), (Scratch("/work"),)], ids=["fresh", "session"])
@@ -158,7 +159,7 @@ def test_engine_killed_at_the_gate_runs_nothing(bubblewrap: Box) -> None:
     """Without us the gate opens onto an empty filter, which the kernel refuses."""
     program = (
         "import anyio, os, signal\n"
-        "from securebench.sandboxes import _gate\n"
+        "from securebench.sandboxes._bubblewrap import gate as _gate\n"
         "from securebench.sandboxes.select import make_sandbox\n"
         "from securebench.sandboxes.base import *\n"
         "box = make_sandbox('bubblewrap')\n"
@@ -216,7 +217,7 @@ def test_stale_directory_is_found_and_removed_and_a_live_one_is_not() -> None:
 def test_failure_of_bubblewrap_is_a_sandbox_error_with_its_words(
     bubblewrap: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from securebench.sandboxes import _direct
+    from securebench.sandboxes._bubblewrap import direct as _direct
 
     before = _state()
     monkeypatch.setattr(_direct, "namespace_args", lambda **_: ["--ro-bind", "/no/such/source", "/x"])
@@ -226,7 +227,7 @@ def test_failure_of_bubblewrap_is_a_sandbox_error_with_its_words(
 
 
 def test_bubblewrap_that_cannot_be_started_is_a_sandbox_error(bubblewrap: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    from securebench.sandboxes._host import Host
+    from securebench.sandboxes._bubblewrap.host import Host
 
     monkeypatch.setattr(Host, "words", lambda *_: ("/no/such/bwrap",))
     with pytest.raises(SandboxError, match="no/such/bwrap"):
@@ -234,7 +235,7 @@ def test_bubblewrap_that_cannot_be_started_is_a_sandbox_error(bubblewrap: Box, m
 
 
 def test_bubblewrap_that_hangs_is_a_sandbox_error(bubblewrap: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    from securebench.sandboxes._host import Host
+    from securebench.sandboxes._bubblewrap.host import Host
 
     before = _state()
     monkeypatch.setattr(_gate, "_SETUP_SECONDS", 0.2)

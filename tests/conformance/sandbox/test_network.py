@@ -11,7 +11,7 @@ import pytest
 from tests.conformance.sandbox.box import PYTHON, Box, outside, text
 from tests.conformance.sandbox.test_walls import EVERYTHING_ALLOWED
 
-from securebench.sandboxes import _direct
+from securebench.sandboxes._bubblewrap import direct as _direct
 from securebench.sandboxes.base import Command, Limits, Network, SandboxResult, SandboxSpec, Scratch, Session
 
 NETWORKS = pytest.mark.parametrize("network", list(Network))

@@ -9,7 +9,8 @@ import platform
 import pytest
 from tests.conformance.sandbox.box import Box, outside, text
 
-from securebench.sandboxes import _direct, _seccomp
+from securebench.sandboxes import _seccomp
+from securebench.sandboxes._bubblewrap import direct as _direct
 from securebench.sandboxes.base import Scratch
 
 CALLS = _seccomp.ARCHITECTURES.get(platform.machine(), _seccomp.ARCHITECTURES["x86_64"]).calls

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from securebench.errors import ConfigError
-from securebench.sandboxes._bwrap_args import (
+from securebench.sandboxes._bubblewrap.args import (
     Content,
     Descriptors,
     Directory,

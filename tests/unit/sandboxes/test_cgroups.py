@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from securebench.errors import SandboxError
-from securebench.sandboxes import _cgroups
-from securebench.sandboxes._cgroups import Controllers, Counters, Group
+from securebench.sandboxes._bubblewrap import cgroups as _cgroups
+from securebench.sandboxes._bubblewrap.cgroups import Controllers, Counters, Group
 from securebench.sandboxes.base import MIB, Limits
 
 

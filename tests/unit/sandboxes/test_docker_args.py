@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from securebench.errors import ConfigError, SandboxUnavailable
-from securebench.sandboxes._docker_args import (
+from securebench.sandboxes._docker.args import (
     CONFINED_CAPABILITIES,
     Place,
     create_args,
@@ -17,7 +17,7 @@ from securebench.sandboxes._docker_args import (
     environment_args,
     holder_args,
 )
-from securebench.sandboxes._docker_image import Image
+from securebench.sandboxes._docker.image import Image
 from securebench.sandboxes.base import MIB, Bind, Command, Limits, Network, SandboxSpec, Scratch
 
 IMAGE = Image("task:1", "sha256:" + "a" * 64, "sha256:" + "b" * 64, (("PATH", "/opt/bin:/bin"),), ("/data", "/work"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from securebench.errors import InfrastructureError, SandboxError, SandboxUnavailable
-from securebench.sandboxes._docker_errors import explain, is_gone
+from securebench.sandboxes._docker.errors import explain, is_gone
 
 KNOWN = [
     ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "systemctl"),

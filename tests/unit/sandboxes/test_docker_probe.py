@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from securebench.sandboxes import _docker_owner
-from securebench.sandboxes._docker_owner import Owner
-from securebench.sandboxes._docker_probe import _known_holes, judge, parse_version
-from securebench.sandboxes._docker_state import State, _seconds, _time
+from securebench.sandboxes._docker import owner as _docker_owner
+from securebench.sandboxes._docker.owner import Owner
+from securebench.sandboxes._docker.probe import _known_holes, judge, parse_version
+from securebench.sandboxes._docker.state import State, _seconds, _time
 from securebench.sandboxes.base import Guarantee, Outcome
 
 GOOD = """tmp

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from securebench.sandboxes import _seccomp
-from securebench.sandboxes._docker_seccomp import ALLOWED, profile
+from securebench.sandboxes._docker.seccomp import ALLOWED, profile
 from securebench.sandboxes.base import Network
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from securebench.errors import SandboxError
-from securebench.sandboxes import _identity
-from securebench.sandboxes._identity import Identity, lease_identity
+from securebench.sandboxes._bubblewrap import identity as _identity
+from securebench.sandboxes._bubblewrap.identity import Identity, lease_identity
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from securebench.sandboxes._leftovers import (
+from securebench._leftovers import (
     clean_processes,
     is_stale,
     owned_name,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import resource
 
-from securebench.sandboxes._limits import OWN_PROCESSES, as_bytes, as_options, bounds
+from securebench.sandboxes._bubblewrap.limits import OWN_PROCESSES, as_bytes, as_options, bounds
 from securebench.sandboxes.base import MIB, Limits
 
 

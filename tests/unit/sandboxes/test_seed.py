@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from securebench.errors import SandboxError
-from securebench.sandboxes import _joiner, _seed
+from securebench.sandboxes._bubblewrap import joiner as _joiner
+from securebench.sandboxes._bubblewrap import seed as _seed
 
 
 def _transfer(source: Path, target: Path) -> None:

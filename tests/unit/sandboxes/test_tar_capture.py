@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from securebench.errors import CandidateError, FailureReason, SandboxError
-from securebench.sandboxes._tar_capture import (
+from securebench.sandboxes._docker.tar_capture import (
     CaptureLimits,
     Descriptor,
     LeftOut,
@@ -20,7 +20,7 @@ from securebench.sandboxes._tar_capture import (
     link_stays_beneath,
     name_problem,
 )
-from securebench.sandboxes._tar_seed import check_seed, write_seed
+from securebench.sandboxes._docker.tar_seed import check_seed, write_seed
 
 LIMITS = CaptureLimits(bytes=1 << 20, entries=100, depth=8)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from securebench.sandboxes._cgroups import Counters, Group
-from securebench.sandboxes._processes import sample
+from securebench.sandboxes._bubblewrap.cgroups import Counters, Group
+from securebench.sandboxes._bubblewrap.processes import sample
 from securebench.sandboxes.base import Limits, Outcome
 
 

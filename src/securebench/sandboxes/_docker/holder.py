@@ -24,12 +24,12 @@ from securebench.errors import (
     SandboxError,
     SandboxUnavailable,
 )
-from securebench.sandboxes._docker_args import Place, holder_args
-from securebench.sandboxes._docker_client import CALL_SECONDS, Client
-from securebench.sandboxes._docker_errors import explain, no_answer
-from securebench.sandboxes._docker_state import inspect, volumes_of
-from securebench.sandboxes._tar_capture import CaptureLimits, Descriptor, LeftOut, capture
-from securebench.sandboxes._tar_seed import check_seed, write_seed
+from securebench.sandboxes._docker.args import Place, holder_args
+from securebench.sandboxes._docker.client import CALL_SECONDS, Client
+from securebench.sandboxes._docker.errors import explain, no_answer
+from securebench.sandboxes._docker.state import inspect, volumes_of
+from securebench.sandboxes._docker.tar_capture import CaptureLimits, Descriptor, LeftOut, capture
+from securebench.sandboxes._docker.tar_seed import check_seed, write_seed
 from securebench.sandboxes.base import SandboxSpec, Scratch
 
 _COPY_SECONDS = 600.0  # bounds the copy of a large tree

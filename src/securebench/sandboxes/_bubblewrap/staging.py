@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from securebench._leftovers import staging_directory
 from securebench.errors import ConfigError, SandboxError
-from securebench.sandboxes._identity import Identity
-from securebench.sandboxes._leftovers import staging_directory
+from securebench.sandboxes._bubblewrap.identity import Identity
 from securebench.sandboxes.base import Bind, DirectoryRoot, Mount, SandboxSpec
 
 _MOST_BYTES = 1 << 30

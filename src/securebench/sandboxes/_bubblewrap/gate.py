@@ -24,10 +24,10 @@ from functools import cache
 
 import anyio
 
+from securebench._leftovers import owner_mark
 from securebench._proc import Capture, Handle, Pipe, Process, start
 from securebench.errors import InfrastructureError, SandboxError
-from securebench.sandboxes._bwrap_args import Descriptors
-from securebench.sandboxes._leftovers import owner_mark
+from securebench.sandboxes._bubblewrap.args import Descriptors
 
 _SETUP_SECONDS = 20.0
 _END_SECONDS = 30.0

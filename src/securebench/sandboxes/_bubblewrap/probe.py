@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from securebench.errors import InfrastructureError, SandboxUnavailable
-from securebench.sandboxes._cgroups import find_controllers
-from securebench.sandboxes._direct import run_direct
-from securebench.sandboxes._host import Host, find_host
-from securebench.sandboxes._identity import Identity, dropping
+from securebench.sandboxes._bubblewrap.cgroups import find_controllers
+from securebench.sandboxes._bubblewrap.direct import run_direct
+from securebench.sandboxes._bubblewrap.host import Host, find_host
+from securebench.sandboxes._bubblewrap.identity import Identity, dropping
 from securebench.sandboxes._seccomp import build_filter
 from securebench.sandboxes.base import (
     ISOLATED,

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from securebench.errors import ConfigError
-from securebench.sandboxes._bwrap_args import Content, Directory, Layout, Link, Piece, ReadOnly
-from securebench.sandboxes._limits import FILE_FLOOR
+from securebench.sandboxes._bubblewrap.args import Content, Directory, Layout, Link, Piece, ReadOnly
+from securebench.sandboxes._bubblewrap.limits import FILE_FLOOR
 from securebench.sandboxes.base import DirectoryRoot, HostRoot, SandboxSpec
 
 _PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")

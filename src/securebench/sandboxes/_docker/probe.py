@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import anyio
 
 from securebench.errors import InfrastructureError, SandboxError, SandboxUnavailable
-from securebench.sandboxes._docker_client import Client, find_client
-from securebench.sandboxes._docker_image import Image, resolve
-from securebench.sandboxes._docker_session import Engine, open_session
+from securebench.sandboxes._docker.client import Client, find_client
+from securebench.sandboxes._docker.image import Image, resolve
+from securebench.sandboxes._docker.session import Engine, open_session
 from securebench.sandboxes.base import (
     MIB,
     Capabilities,

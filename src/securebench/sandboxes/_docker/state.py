@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from securebench.errors import SandboxError
-from securebench.sandboxes._docker_client import Client
+from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._outcome import Ending, from_bubblewrap
 
 _NEVER = 2000  # engines write the year 1 for "not yet"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from securebench.errors import ConfigError, SandboxError, SandboxUnavailable
-from securebench.sandboxes._docker_client import Client
+from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes.base import DirectoryRoot, ImageRoot, Root
 
 _ID = re.compile(r"sha256:[0-9a-f]{64}")

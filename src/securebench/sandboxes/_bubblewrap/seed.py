@@ -1,6 +1,6 @@
 """A directory tree as one stream of bytes: how a scratch directory is filled without mounting anything writable.
 
-The sender reads a staging directory of ours; the receiver, `_joiner.py`, writes it inside the sandbox before any
+The sender reads a staging directory of ours; the receiver, `joiner.py`, writes it inside the sandbox before any
 untrusted code runs. Regular files and directories only; permission bits and modification times are kept.
 
 A record is a fixed header (kind, mode, mtime in ns, path length, content length), the path, the content. Directories

@@ -1,6 +1,6 @@
 """The launcher of sessions: runs commands inside a sandbox that bubblewrap built and holds.
 
-Started on the host by `_launcher.py` in an isolated interpreter; standard library only, and nothing of it is needed
+Started on the host by `launcher.py` in an isolated interpreter; standard library only, and nothing of it is needed
 inside. The first process only forks: one launcher per session, because starting an interpreter costs ten times a
 fork. It never sees what a session does, so nothing of one can reach another through it.
 
@@ -38,7 +38,7 @@ _ALL_NAMESPACES = 0x7E020000  # user, pid, net, ipc, uts, cgroup, mount
 _CAPABILITY_VERSION_3 = 0x20080522
 _MAX_FDS = 64
 
-_SEED_HEADER = struct.Struct("<BIqIQ")  # as in _seed.py
+_SEED_HEADER = struct.Struct("<BIqIQ")  # as in seed.py
 _DIRECTORY, _FILE, _TARGET, _END = 1, 2, 3, 4
 
 STAGES = ("start", "enter its working directory", "run")
@@ -275,7 +275,7 @@ def _execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:
 
 
 def _unpack_seed(read: Callable[[int], bytes], roots: dict[bytes, int]) -> None:
-    """Write the tree that `_seed.py` sent. Nothing inside can have planted a link yet: no command has run."""
+    """Write the tree that `seed.py` sent. Nothing inside can have planted a link yet: no command has run."""
     root = -1
     times: list[tuple[int, bytes, int, int]] = []
     while True:

@@ -1,7 +1,7 @@
 """A sandbox that stays: bubblewrap builds and holds it, our launcher runs commands in it.
 
 Bubblewrap is never let through its gate. Its process is the first of the PID namespace, does nothing, cannot be
-signalled from inside, and dies with us; the kernel reaps for it. Commands are started by `_joiner.py`, which applies
+signalled from inside, and dies with us; the kernel reaps for it. Commands are started by `joiner.py`, which applies
 the same walls to each and sees its true end. Scratch descriptors are opened before the first command exists.
 """
 
@@ -15,8 +15,8 @@ import anyio
 
 from securebench._proc import Handle, Pipe
 from securebench.errors import SandboxError
-from securebench.sandboxes import _limits
-from securebench.sandboxes._bwrap_args import (
+from securebench.sandboxes._bubblewrap import limits as _limits
+from securebench.sandboxes._bubblewrap.args import (
     Descriptors,
     check_command,
     command_args,
@@ -24,17 +24,17 @@ from securebench.sandboxes._bwrap_args import (
     file_system_args,
     namespace_args,
 )
-from securebench.sandboxes._cgroups import Group, group
-from securebench.sandboxes._gate import Held, Launch, hold
-from securebench.sandboxes._host import Host
-from securebench.sandboxes._identity import Identity, lease_identity
-from securebench.sandboxes._joiner import STAGES
-from securebench.sandboxes._launcher import Finished, Launcher, Request
-from securebench.sandboxes._meter import Meter
+from securebench.sandboxes._bubblewrap.cgroups import Group, group
+from securebench.sandboxes._bubblewrap.gate import Held, Launch, hold
+from securebench.sandboxes._bubblewrap.host import Host
+from securebench.sandboxes._bubblewrap.identity import Identity, lease_identity
+from securebench.sandboxes._bubblewrap.joiner import STAGES
+from securebench.sandboxes._bubblewrap.launcher import Finished, Launcher, Request
+from securebench.sandboxes._bubblewrap.meter import Meter
+from securebench.sandboxes._bubblewrap.rootfs import layout_for
+from securebench.sandboxes._bubblewrap.staging import reachable
 from securebench.sandboxes._outcome import Ending, Observed, decide
-from securebench.sandboxes._rootfs import layout_for
 from securebench.sandboxes._seccomp import Filter, build_filter
-from securebench.sandboxes._staging import reachable
 from securebench.sandboxes._supervise import Streams, Supervisor
 from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage
 

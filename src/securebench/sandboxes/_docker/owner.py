@@ -17,11 +17,11 @@ from typing import ClassVar
 
 import anyio
 
+from securebench._leftovers import is_stale, owned_name
 from securebench._proc import Pipe, Process, start
 from securebench.errors import InfrastructureError
-from securebench.sandboxes._docker_client import Client
-from securebench.sandboxes._docker_errors import NoAnswer, explain, is_gone
-from securebench.sandboxes._leftovers import is_stale, owned_name
+from securebench.sandboxes._docker.client import Client
+from securebench.sandboxes._docker.errors import NoAnswer, explain, is_gone
 
 SESSION = "org.securebench.session"
 PLACE = "org.securebench.place"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from securebench._proc import run_tool
 from securebench.errors import SandboxUnavailable
-from securebench.sandboxes._cgroups import find_controllers
-from securebench.sandboxes._identity import Identity, dropping
+from securebench.sandboxes._bubblewrap.cgroups import find_controllers
+from securebench.sandboxes._bubblewrap.identity import Identity, dropping
 
 _TOOL_SECONDS = 10.0
 INSTALL_BWRAP = "Install bubblewrap: sudo apt-get install bubblewrap (or the same package of your distribution)."

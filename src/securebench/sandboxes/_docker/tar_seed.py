@@ -1,6 +1,6 @@
 """A staging directory of ours as a tar stream: how a scratch volume is filled before anything untrusted runs.
 
-Regular files and directories only, as in `_seed.py`; permission bits and times are kept; the owner is the user of the
+Regular files and directories only, as in `seed.py`; permission bits and times are kept; the owner is the user of the
 sandbox.
 """
 

@@ -19,7 +19,7 @@ import anyio.lowlevel
 
 from securebench._proc import TOOL_ENV, Process, ToolResult, run_tool, start
 from securebench.errors import ConfigError, SandboxError, SandboxUnavailable
-from securebench.sandboxes._docker_errors import explain, no_answer
+from securebench.sandboxes._docker.errors import explain, no_answer
 
 ENGINES = ("docker", "podman")
 CALL_SECONDS = 60.0

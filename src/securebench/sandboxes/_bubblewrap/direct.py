@@ -9,23 +9,23 @@ from contextlib import AsyncExitStack, ExitStack, suppress
 import anyio
 
 from securebench.errors import SandboxError
-from securebench.sandboxes import _limits
-from securebench.sandboxes._bwrap_args import (
+from securebench.sandboxes._bubblewrap import limits as _limits
+from securebench.sandboxes._bubblewrap.args import (
     Descriptors,
     command_args,
     environment,
     file_system_args,
     namespace_args,
 )
-from securebench.sandboxes._cgroups import Counters, Group, find_controllers, group
-from securebench.sandboxes._gate import Held, Launch, hold
-from securebench.sandboxes._host import Host
-from securebench.sandboxes._identity import lease_identity
-from securebench.sandboxes._meter import Meter
+from securebench.sandboxes._bubblewrap.cgroups import Counters, Group, find_controllers, group
+from securebench.sandboxes._bubblewrap.gate import Held, Launch, hold
+from securebench.sandboxes._bubblewrap.host import Host
+from securebench.sandboxes._bubblewrap.identity import lease_identity
+from securebench.sandboxes._bubblewrap.meter import Meter
+from securebench.sandboxes._bubblewrap.rootfs import layout_for
+from securebench.sandboxes._bubblewrap.staging import reachable
 from securebench.sandboxes._outcome import Ending, Observed, decide, from_bubblewrap
-from securebench.sandboxes._rootfs import layout_for
 from securebench.sandboxes._seccomp import build_filter
-from securebench.sandboxes._staging import reachable
 from securebench.sandboxes._supervise import Streams, Supervisor
 from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage
 

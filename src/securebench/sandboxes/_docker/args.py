@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from securebench.errors import ConfigError, SandboxUnavailable
-from securebench.sandboxes._bwrap_args import DEFAULT_ENV
-from securebench.sandboxes._docker_image import Image
-from securebench.sandboxes._docker_owner import ROLE
+from securebench.sandboxes._bubblewrap.args import DEFAULT_ENV
+from securebench.sandboxes._docker.image import Image
+from securebench.sandboxes._docker.owner import ROLE
 from securebench.sandboxes.base import MIB, Bind, Command, Limits, Network, SandboxSpec
 
 TMP = "/tmp"  # noqa: S108  (inside the sandbox)

@@ -16,18 +16,18 @@ from pathlib import Path
 
 import anyio
 
+from securebench._leftovers import staging_directory
 from securebench.errors import CandidateError, ConfigError, SandboxError, SandboxUnavailable
-from securebench.sandboxes._docker_args import Place, capabilities_of, create_args
-from securebench.sandboxes._docker_client import Client
-from securebench.sandboxes._docker_command import Ran, run_command
-from securebench.sandboxes._docker_holder import Captured, Holder
-from securebench.sandboxes._docker_image import Image
-from securebench.sandboxes._docker_owner import DeadMan, Owner, Removal
-from securebench.sandboxes._docker_seccomp import profile
-from securebench.sandboxes._identity import Identity
-from securebench.sandboxes._leftovers import staging_directory
-from securebench.sandboxes._staging import reachable
-from securebench.sandboxes._tar_capture import LeftOut
+from securebench.sandboxes._bubblewrap.identity import Identity
+from securebench.sandboxes._bubblewrap.staging import reachable
+from securebench.sandboxes._docker.args import Place, capabilities_of, create_args
+from securebench.sandboxes._docker.client import Client
+from securebench.sandboxes._docker.command import Ran, run_command
+from securebench.sandboxes._docker.holder import Captured, Holder
+from securebench.sandboxes._docker.image import Image
+from securebench.sandboxes._docker.owner import DeadMan, Owner, Removal
+from securebench.sandboxes._docker.seccomp import profile
+from securebench.sandboxes._docker.tar_capture import LeftOut
 from securebench.sandboxes.base import Bind, Command, Guarantee, SandboxResult, SandboxSpec, Usage
 
 

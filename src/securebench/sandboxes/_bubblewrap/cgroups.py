@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from securebench._leftovers import is_stale, owned_name
 from securebench.errors import SandboxError
-from securebench.sandboxes._leftovers import is_stale, owned_name
 from securebench.sandboxes.base import Limits
 
 _PERIOD_US = 100_000

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 import anyio
 
 from securebench.errors import SandboxError
-from securebench.sandboxes._docker_args import Place, create_args
-from securebench.sandboxes._docker_client import Client
-from securebench.sandboxes._docker_errors import explain
-from securebench.sandboxes._docker_state import CpuClock, State, inspect
+from securebench.sandboxes._docker.args import Place, create_args
+from securebench.sandboxes._docker.client import Client
+from securebench.sandboxes._docker.errors import explain
+from securebench.sandboxes._docker.state import CpuClock, State, inspect
 from securebench.sandboxes._outcome import Observed, decide
 from securebench.sandboxes._supervise import Streams, Supervisor
 from securebench.sandboxes.base import Command, Limits, Outcome, SandboxSpec

@@ -1,4 +1,4 @@
-"""Our end of the control socket to `_joiner.py`: starts it, asks it, and turns its answers into values."""
+"""Our end of the control socket to `joiner.py`: starts it, asks it, and turns its answers into values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import anyio
 
 from securebench._proc import Handle, Pipe, start
 from securebench.errors import SandboxError
-from securebench.sandboxes import _joiner, _seed
-from securebench.sandboxes._gate import memory_file
+from securebench.sandboxes._bubblewrap import joiner as _joiner
+from securebench.sandboxes._bubblewrap import seed as _seed
+from securebench.sandboxes._bubblewrap.gate import memory_file
 from securebench.sandboxes._outcome import Ending, from_wait_status
 
 _JOIN_SECONDS = 600.0  # bounds the copy of a large seed
@@ -24,7 +25,7 @@ _CONTROL_BYTES = 4096
 
 # Imported rather than run as a file, so that its compiled form is reused; last on the path, because this directory
 # has modules named like those of the standard library.
-_PROGRAM = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import _joiner; sys.exit(_joiner.main())"
+_PROGRAM = f"import sys; sys.path.append({str(Path(__file__).parent)!r}); import joiner; sys.exit(joiner.main())"
 
 
 @dataclass(frozen=True, slots=True)

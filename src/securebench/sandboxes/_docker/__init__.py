@@ -1,0 +1,1 @@
+"""The parts of the Docker backend, one idea per file; `sandboxes.docker` puts them together."""
