@@ -48,13 +48,14 @@ class CommandPolicy:
     """Decides by the name of the executable. Pure.
 
     1. A denied name is refused.
-    2. A shell with a command string is refused: what it would run cannot be seen.
+    2. A shell with a command string is refused, because what it would run cannot be seen, unless that is allowed.
     3. A program that only starts another one is refused unless it is allowed by name.
     4. With an allow list, what is not on it is refused.
     """
 
     allow: frozenset[str] | None = None
     deny: frozenset[str] = frozenset()
+    allow_shell_strings: bool = False
 
     def decide(self, argv: tuple[str, ...]) -> Decision:
         name = PurePosixPath(argv[0]).name if argv else ""
@@ -62,7 +63,7 @@ class CommandPolicy:
             return Decision(name, False, "no executable")
         if name in self.deny:
             return Decision(name, False, "on the deny list")
-        if name in SHELLS and any(_takes_string(word) for word in argv[1:]):
+        if not self.allow_shell_strings and name in SHELLS and any(_takes_string(word) for word in argv[1:]):
             return Decision(name, False, "a shell string hides what it runs")
         if self.allow is not None:
             return Decision(

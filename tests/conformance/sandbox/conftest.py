@@ -1,4 +1,5 @@
-"""The backends this suite runs against. A new backend adds a line to `select.BACKENDS` and nothing here."""
+"""The backends this suite runs against on the host's programs. Backends that need an image run it from
+`tests/docker`, which gives its own `box`."""
 
 from __future__ import annotations
 
@@ -7,33 +8,39 @@ from functools import cache
 
 import anyio
 import pytest
-from tests.conformance.sandbox.box import Box
+from tests.conformance.sandbox.box import Box, under_policy
 
 from securebench.sandboxes.base import Sandbox
-from securebench.sandboxes.select import BACKENDS, make_sandbox
+from securebench.sandboxes.select import make_sandbox
+
+PLAIN, UNDER_POLICY = "bubblewrap", "bubblewrap under a policy"
 
 
 @cache
 def _backend(name: str) -> Sandbox:
-    return make_sandbox(name)
+    made = make_sandbox("bubblewrap")
+    return made if name == PLAIN else under_policy(made)
 
 
-@pytest.fixture(params=sorted(BACKENDS))
-def box(request: pytest.FixtureRequest) -> Box:
-    """Every usable backend in turn; one that is not usable skips with its own words, or fails in CI."""
-    sandbox = _backend(request.param)
+def _box(name: str) -> Box:
+    """A usable backend; one that is not usable skips with its own words, or fails in CI."""
+    sandbox = _backend(name)
     capabilities = anyio.run(sandbox.probe)
     if not capabilities.usable:
-        reason = f"{request.param}: {capabilities.remedy or 'not usable here'}"
+        reason = f"{name}: {capabilities.remedy or 'not usable here'}"
         if os.environ.get("SECUREBENCH_CI"):
             pytest.fail(reason)
         pytest.skip(reason)
     return Box(sandbox)
 
 
+@pytest.fixture(params=[PLAIN, UNDER_POLICY])
+def box(request: pytest.FixtureRequest) -> Box:
+    """Every backend in turn."""
+    return _box(request.param)
+
+
 @pytest.fixture
-def bubblewrap(box: Box) -> Box:
+def bubblewrap() -> Box:
     """For checks of how bubblewrap is used, which other backends do otherwise."""
-    if box.sandbox.name != "bubblewrap":
-        pytest.skip("about bubblewrap only")
-    return box
+    return _box(PLAIN)

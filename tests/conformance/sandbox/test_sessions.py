@@ -15,7 +15,6 @@ from securebench.sandboxes.base import (
     MIB,
     Command,
     Guarantee,
-    ImageRoot,
     Limits,
     SandboxSpec,
     Scratch,
@@ -245,12 +244,6 @@ def test_result_names_guarantees_and_fingerprint(box: Box) -> None:
 def test_guarantee_that_cannot_be_given_is_refused(bubblewrap: Box) -> None:
     with pytest.raises(SandboxUnavailable) as refused:
         bubblewrap.sh("true", require=frozenset({Guarantee.KERNEL}))
-    assert refused.value.remedy
-
-
-def test_image_is_refused_with_a_remedy(bubblewrap: Box) -> None:
-    with pytest.raises(SandboxUnavailable) as refused:
-        bubblewrap.sh("true", root=ImageRoot("python:3.12"))
     assert refused.value.remedy
 
 
