@@ -20,8 +20,6 @@ BLANK = " \t\r\n"
 # Control, format (zero-width, bidi), surrogate, private use, line and paragraph separator.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
-_PLAIN = frozenset(map(chr, range(0x20, 0x7F)))
-
 # Drawn as nothing although their category is a letter, a mark or a symbol: Unicode's default-ignorable
 # code points that the categories above miss, and the Braille blank.
 _INVISIBLE = re.compile(
@@ -31,8 +29,9 @@ _INVISIBLE = re.compile(
 
 def is_readable(text: str, also: str = "\t") -> bool:
     """Whether every character of `text` is visible or plain space. `also` lists control characters to allow."""
-    unusual = set(text) - _PLAIN
-    if any(unicodedata.category(char) in _REFUSED_CATEGORIES and char not in also for char in unusual):
+    if text.isascii() and text.isprintable():
+        return True
+    if any(unicodedata.category(char) in _REFUSED_CATEGORIES and char not in also for char in set(text)):
         return False
     return text.isascii() or (_INVISIBLE.search(text) is None and not _has_long_mark_run(text))
 

@@ -47,7 +47,10 @@ def read_tokens(text: str) -> Tokens | None:
     """
     if len(text) > MAX_RESPONSE or not is_readable(text, also=BLANK):
         return None
-    text = _PLAIN_QUOTE.sub(" ", _TYPOGRAPHIC_QUOTES.sub(" ", _BOLD.sub(r"\1", text)))
+    if "**" in text:
+        text = _BOLD.sub(r"\1", text)
+    if '"' in text or not text.isascii():
+        text = _PLAIN_QUOTE.sub(" ", _TYPOGRAPHIC_QUOTES.sub(" ", text))
     return _tokens([word.rstrip(SENTENCE_MARKS) for word in words(text)])
 
 

@@ -43,14 +43,14 @@ _DUMPS = (
 def negative_controls(family_name: str, public: Mapping[str, Any]) -> Iterable[Control]:
     """The controls for one task, made from its `input` fields only."""
     yield from _SAME_FOR_EVERY_TASK
-    yield from _echoes(public)
+    yield from _echoes(public, has_slot=family_name != "free_response")
     if family_name == "multiple_choice":
         yield from _choice_dumps(list(public["choices"]), bool(public.get("multi_select", False)))
     else:
         yield from _DUMPS
 
 
-def _echoes(public: Mapping[str, Any]) -> Iterator[Control]:
+def _echoes(public: Mapping[str, Any], has_slot: bool) -> Iterator[Control]:
     texts = [public[name] for name in ("question", "prompt", "context") if isinstance(public.get(name), str)]
     for name in ("question", "prompt", "context"):
         if isinstance(public.get(name), str):
@@ -59,7 +59,8 @@ def _echoes(public: Mapping[str, Any]) -> Iterator[Control]:
         everything = " ".join("\n".join(texts).split())
         if everything not in texts:
             yield Control("echo:one_line", everything, True)
-        yield Control("echo:in_slot", f"Answer: {everything}", True)
+        if has_slot:
+            yield Control("echo:in_slot", f"Answer: {everything}", True)
 
 
 def _choice_dumps(choices: list[str], several: bool) -> Iterator[Control]:
