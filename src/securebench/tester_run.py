@@ -63,9 +63,15 @@ async def _run(
     pack = load_benchmark_pack(config.manifest, config.tasks)
     tasks = compile_benchmark_pack(pack, limit=limit)
     sandbox, notice = None, ""
-    if needs_sandbox(config):
+    if needs_sandbox(config) and tasks:
         roots = task_roots(entry.image for entry in pack.entries[: len(tasks)])
-        selection = await select_sandbox(config.sandbox.backend, ISOLATED, roots, config.sandbox.runtime)
+        selection = await select_sandbox(
+            config.sandbox.backend,
+            ISOLATED,
+            roots,
+            config.sandbox.runtime,
+            lambda text: progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text})),
+        )
         sandbox, notice = selection.sandbox, selection.reason
         await _check_walls(sandbox, roots)
     producer = build_harness_producer(config, sandbox)

@@ -213,7 +213,14 @@ def test_number_passes_exactly_when_the_difference_is_within_the_tolerance(a: fl
 @unhurried
 @given(st.fractions())
 def test_every_fraction_reads_as_itself(value: Any) -> None:
-    assert read_number(f"{value.numerator}/{value.denominator}") == value
+    text = f"{value.numerator}/{value.denominator}" if value.denominator > 1 else f"{value.numerator}"
+    assert read_number(text) == value
+
+
+@unhurried
+@given(st.fractions(), st.integers(2, 50))
+def test_a_fraction_that_can_be_reduced_is_no_number(value: Any, factor: int) -> None:
+    assert read_number(f"{value.numerator * factor}/{value.denominator * factor}") is None
 
 
 @unhurried

@@ -18,7 +18,8 @@ _LIMITS = f"Write plain text without invisible characters, at most {MAX_RESPONSE
 _SHORT_LIMITS = f"{_LIMITS[:-1]} and {MAX_ANSWER} in the answer."
 
 _NUMBER = (
-    "a number in ASCII digits with a decimal point, such as -1234.5, 1,234.5, 1.2e-3, 3/4, 1 3/4 or 50% (which is 0.5)"
+    "a number in ASCII digits with a decimal point, such as -1234.5, 1,234.5, 1.2e-3, 3/4 or 1 3/4 (in lowest terms) "
+    "or 50% (which is 0.5)"
 )
 _DATE = "a date such as 2024-03-05 or 5 March 2024, or only a month (2024-03) or a year (2024) if that is asked for"
 _TEXT = "the text itself, without quotation marks or explanation; letter case counts only next to digits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -91,8 +92,10 @@ def _fraction(text: str) -> Fraction | None:
     if match is None or max(map(len, match.groups(""))) > MAX_DIGITS:
         return None
     top, bottom = int(match["top"]), int(match["bottom"])
+    if bottom < 2 or math.gcd(top, bottom) != 1:
+        return None  # an exercise copied from the question (144/12) is not its result
     if match["whole"] is None:
-        return Fraction(top, bottom) if bottom else None
+        return Fraction(top, bottom)
     return int(match["whole"]) + Fraction(top, bottom) if top < bottom else None
 
 

@@ -11,6 +11,7 @@ from securebench.answers.verdict import TextVerdict, ambiguous, malformed
 LETTERS = string.ascii_uppercase
 
 _OPTION = re.compile(r"\(([A-Za-z])\)|([A-Za-z])[.)]?")
+_LABELLED = re.compile(r"(?:\(([A-Za-z])\)|([A-Za-z])[.):]) (\S.*)")
 _BETWEEN = re.compile(r"[^A-Za-z0-9]+")
 _CONNECTIVES = frozenset({"and", "or"})
 
@@ -29,6 +30,15 @@ def read_option(text: str, count: int) -> int | TextVerdict:
     if len(parts) > 1 and all(_index(part, count) is not None for part in parts):
         return ambiguous("several_options")
     return malformed("not_an_option_letter")
+
+
+def read_labelled_option(text: str, choices: tuple[str, ...]) -> int | TextVerdict:
+    """As `read_option`, and also an option's letter followed by exactly its own text: `B) Canberra`, `B. Canberra`."""
+    if (match := _LABELLED.fullmatch(text)) is not None:
+        index = _index(match[1] or match[2], len(choices))
+        if index is not None and len(match[3]) > 1 and match[3] == " ".join(choices[index].split()):
+            return index
+    return read_option(text, len(choices))
 
 
 @lru_cache(maxsize=64)  # the same control responses meet every row of a pack

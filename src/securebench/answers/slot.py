@@ -16,7 +16,7 @@ WHOLE_RESPONSE = "whole_response"
 FINAL_LINE = "final_line"
 
 _BOLD = "**"
-_LABELS = ("**answer:**", "answer:")
+_LABELS = ("**answer:**", "**answer**:", "answer:")
 
 # Anything a reader would take for an answer line, after any line break known to Unicode. Broader than the
 # label that is accepted, so that a second answer cannot hide behind a decoration.

@@ -70,7 +70,7 @@ def candidate_record(
         "candidate_workspace": produced.get("workspace"),
         "producer_stdout": produced.get("stdout", ""),
         "producer_stderr": produced.get("stderr", ""),
-        "producer_metadata": redact.value(produced.get("metadata", {})),
+        "producer_metadata": produced.get("metadata", {}),
         "verifier_stdout": redact.text(judged.stdout),
         "verifier_stderr": redact.text(judged.stderr),
         "verifier_metadata": redact.value(judged.metadata or {}),

@@ -5,6 +5,9 @@ session share scratch directories and `/tmp`, which are volumes in memory that a
 session stops they are read through one archive stream of the holder. Not offered: the host's programs as root file
 system, and inherited sockets.
 
+An image's name is looked up once per backend object and the image then run by its id, so a tag that moves changes
+nothing. Only `fetch` pulls.
+
 `Network.NONE` and `LOOPBACK` are both a network namespace with nothing but a private loopback interface; with `NONE`
 internet sockets cannot be made at all.
 """
@@ -19,9 +22,10 @@ import anyio
 from securebench.errors import SandboxError, SandboxUnavailable
 from securebench.sandboxes._bubblewrap.args import check_mounts
 from securebench.sandboxes._docker import owner as _docker_owner
-from securebench.sandboxes._docker.client import find_client
-from securebench.sandboxes._docker.image import reference_of, resolve
-from securebench.sandboxes._docker.probe import Probed, probe_engine
+from securebench.sandboxes._docker.client import Client, find_client
+from securebench.sandboxes._docker.image import Image, reference_of, resolve
+from securebench.sandboxes._docker.probe import NO_IMAGE, Probed, probe_engine
+from securebench.sandboxes._docker.pull import OnProgress, pull
 from securebench.sandboxes._docker.session import Engine, open_session
 from securebench.sandboxes.base import Capabilities, Guarantee, ImageRoot, Root, SandboxSpec, Session
 
@@ -35,6 +39,7 @@ class DockerSandbox:
         self._engine, self._runtime = engine, runtime
         self._probed: Probed | None = None
         self._probing: anyio.Lock | None = None
+        self._images: dict[str, Image] = {}
 
     async def probe(self) -> Capabilities:
         """What the engine guarantees here, seen by running containers once per process."""
@@ -49,10 +54,21 @@ class DockerSandbox:
         if not isinstance(root, ImageRoot):
             return False
         try:
-            await resolve(find_client(self._engine), root.reference)
+            await self._image(find_client(self._engine), reference_of(root))
         except (SandboxError, SandboxUnavailable):
             return False
         return True
+
+    async def fetch(self, root: ImageRoot, on_progress: OnProgress) -> None:
+        """Pull an image, unless this engine could not run it anyway. Raises SandboxUnavailable, SandboxError."""
+        reference = reference_of(root)
+        probed = await self._look()
+        nothing_to_try = NO_IMAGE in probed.capabilities.findings
+        if probed.engine is None and not nothing_to_try:
+            raise _unusable(probed.capabilities)
+        self._images[reference] = await pull(find_client(self._engine), reference, on_progress)
+        if nothing_to_try:
+            self._probed = None  # now there is an image to look with
 
     async def clean(self) -> list[str]:
         """Remove containers whose owner no longer lives; their names. Raises SandboxError, SandboxUnavailable."""
@@ -63,9 +79,14 @@ class DockerSandbox:
         check_mounts(spec)
         reference = reference_of(spec.root)
         engine = self._require(spec, await self._look())
-        image = await resolve(engine.client, reference)
+        image = await self._image(engine.client, reference)
         async with open_session(engine, spec, image) as session:
             yield session
+
+    async def _image(self, client: Client, reference: str) -> Image:
+        if reference not in self._images:
+            self._images[reference] = await resolve(client, reference)
+        return self._images[reference]
 
     async def _look(self) -> Probed:
         if self._probed is None:
@@ -79,14 +100,18 @@ class DockerSandbox:
     def _require(self, spec: SandboxSpec, probed: Probed) -> Engine:
         capabilities = probed.capabilities
         if probed.engine is None:
-            broken = next((finding.detail for finding in capabilities.findings if not finding.ok), "unknown reason")
-            raise SandboxUnavailable(f"docker is not usable here: {broken}", capabilities.remedy)
+            raise _unusable(capabilities)
         if missing := spec.require - capabilities.guarantees:
             names = ", ".join(sorted(missing))
             raise SandboxUnavailable(
                 f"docker cannot guarantee {names} on this host", _how_to_get(capabilities, missing)
             )
         return probed.engine
+
+
+def _unusable(capabilities: Capabilities) -> SandboxUnavailable:
+    broken = next((finding.detail for finding in capabilities.findings if not finding.ok), "unknown reason")
+    return SandboxUnavailable(f"docker is not usable here: {broken}", capabilities.remedy)
 
 
 def _how_to_get(capabilities: Capabilities, missing: frozenset[Guarantee]) -> str:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 from securebench.errors import ConfigError, SandboxUnavailable
 from securebench.sandboxes.base import Capabilities, Guarantee, HostRoot, ImageRoot, Root, Sandbox, SandboxSpec, Session
@@ -32,6 +33,19 @@ class Selection:
     reason: str
 
 
+OnProgress = Callable[[str], None]
+"""Called with one line for the operator."""
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """What a backend may have besides the members of `Sandbox`: a way to get an image this host does not have."""
+
+    async def fetch(self, root: ImageRoot, on_progress: OnProgress) -> None:
+        """Get the image and keep to exactly that one. Raises SandboxUnavailable with the remedy, SandboxError."""
+        ...
+
+
 def make_sandbox(name: str, runtime: str | None = None) -> Sandbox:
     """The backend called `name`. Raises ConfigError when there is none, or none with such a runtime."""
     if name not in BACKENDS:
@@ -42,46 +56,69 @@ def make_sandbox(name: str, runtime: str | None = None) -> Sandbox:
 
 
 async def select_sandbox(
-    backend: str, require: frozenset[Guarantee], roots: Iterable[Root] = (HostRoot(),), runtime: str | None = None
+    backend: str,
+    require: frozenset[Guarantee],
+    roots: Iterable[Root] = (HostRoot(),),
+    runtime: str | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Selection:
     """One sandbox for all `roots`: a backend, or, where no single one offers them all, a router between backends.
+
+    With `on_progress`, an image that no backend has is fetched by the first that can.
 
     Raises SandboxUnavailable with the remedy, ConfigError for an unknown name."""
     if runtime is not None and backend != "docker":
         raise ConfigError("sandbox.runtime chooses a container runtime; it needs sandbox.backend: docker")
     sandboxes = [make_sandbox(name, runtime) for name in (BACKENDS if backend == AUTO else [backend])]
-    chosen = {root: await _choose(root, sandboxes, require) for root in dict.fromkeys(roots)}
+    chosen = {root: await _choose(root, sandboxes, require, on_progress) for root in dict.fromkeys(roots)}
     different = {selection.sandbox.name: selection for selection in chosen.values()}
     if len(different) == 1:
         return next(iter(different.values()))
     return _routed(chosen, list(different.values()))
 
 
-async def _choose(root: Root, sandboxes: list[Sandbox], require: frozenset[Guarantee]) -> Selection:
+async def _choose(
+    root: Root, sandboxes: list[Sandbox], require: frozenset[Guarantee], on_progress: OnProgress | None
+) -> Selection:
     """The strongest backend that offers this root and gives what is required; the first, hence lightest, of equals."""
     usable: list[tuple[Sandbox, Capabilities]] = []
-    refusals: list[str] = []
-    remedies: list[str] = []
-    for sandbox in sandboxes:
-        if not await sandbox.offers(root):
-            refusals.append(f"{sandbox.name} does not offer it")
-            remedies.append(_remedy(root))
-            continue
-        capabilities = await sandbox.probe()
+    refusals: dict[str, SandboxUnavailable] = {}
+
+    async def consider(sandbox: Sandbox, fetch: OnProgress | None) -> None:
         try:
-            check(sandbox.name, capabilities, require)
+            usable.append((sandbox, await _have(sandbox, root, require, fetch)))
         except SandboxUnavailable as error:
-            refusals.append(str(error).splitlines()[0])
-            remedies.append(error.remedy)
+            refusals[sandbox.name] = error
         else:
-            usable.append((sandbox, capabilities))
+            refusals.pop(sandbox.name, None)
+
+    for sandbox in sandboxes:
+        await consider(sandbox, None)
+    for sandbox in sandboxes if on_progress is not None else ():
+        if not usable:
+            await consider(sandbox, on_progress)
+    refused = "; ".join(str(error).splitlines()[0] for error in refusals.values())
     if not usable:
-        message = f"{_described(root)} cannot be run: {'; '.join(refusals)}"
-        raise SandboxUnavailable(message, "\n".join(dict.fromkeys(filter(None, remedies))))
+        remedies = dict.fromkeys(error.remedy for error in refusals.values() if error.remedy)
+        raise SandboxUnavailable(f"{_described(root)} cannot be run: {refused}", "\n".join(remedies))
     sandbox, capabilities = max(usable, key=lambda pair: len(pair[1].guarantees))
-    others = f"; not used: {'; '.join(refusals)}" if refusals else ""
+    others = f"; not used: {refused}" if refused else ""
     reason = f"{_described(root)} in {sandbox.name}, which gives {_names(capabilities.guarantees)}{others}"
     return Selection(sandbox, capabilities, reason)
+
+
+async def _have(sandbox: Sandbox, root: Root, require: frozenset[Guarantee], fetch: OnProgress | None) -> Capabilities:
+    """What a backend gives for this root. Raises SandboxUnavailable when it has it not, or gives too little."""
+    if not await sandbox.offers(root):
+        if fetch is None or not isinstance(root, ImageRoot) or not isinstance(sandbox, Fetching):
+            raise SandboxUnavailable(f"{sandbox.name} does not offer it", _remedy(root))
+        before = await sandbox.probe()
+        if before.usable:
+            check(sandbox.name, before, require)  # nothing is fetched that could not be run
+        await sandbox.fetch(root, fetch)
+    capabilities = await sandbox.probe()
+    check(sandbox.name, capabilities, require)
+    return capabilities
 
 
 def check(name: str, capabilities: Capabilities, require: frozenset[Guarantee]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from securebench.answers.options import letters, read_option, read_options
+from securebench.answers.options import letters, read_labelled_option, read_options
 from securebench.answers.slot import final_slot
 from securebench.answers.verdict import TextVerdict, passed, wrong
 from securebench.candidates.artifact import CandidateArtifact
@@ -19,7 +19,7 @@ def judge_multiple_choice(public: MultipleChoiceInput, private: MultipleChoiceEv
 
     1. The response must have one final slot (`answers.slot`).
     2. The slot must hold one option letter, or with `multi_select` a comma-separated list of different ones
-       (`answers.options`). An option's text is not an answer.
+       (`answers.options`). A letter may be followed by exactly its own option's text; a text alone is no answer.
     3. It passes if the option is one of the right ones; with `multi_select` only if the options are exactly the
        right ones.
 
@@ -30,16 +30,16 @@ def judge_multiple_choice(public: MultipleChoiceInput, private: MultipleChoiceEv
 
 @dataclass(frozen=True, slots=True)
 class OptionKey:
-    """What a response is compared with: the right options, of how many, and whether all of them must be named."""
+    """What a response is compared with: the right options, out of which, and whether all of them must be named."""
 
     right: frozenset[int]
-    count: int
+    choices: tuple[str, ...]
     several: bool
 
 
 def option_key(public: MultipleChoiceInput, private: MultipleChoiceEval) -> OptionKey:
     """The key of one row, for many responses to it."""
-    return OptionKey(right_options(public.choices, private.answer), len(public.choices), public.multi_select)
+    return OptionKey(right_options(public.choices, private.answer), public.choices, public.multi_select)
 
 
 def judge_with_key(key: OptionKey, text: str) -> TextVerdict:
@@ -48,11 +48,11 @@ def judge_with_key(key: OptionKey, text: str) -> TextVerdict:
     if isinstance(slot, TextVerdict):
         return slot
     if key.several:
-        named = read_options(slot.text, key.count)
+        named = read_options(slot.text, len(key.choices))
         if isinstance(named, TextVerdict):
             return named
         return passed(slot.rule, letters(named)) if named == key.right else wrong(slot.rule, letters(named))
-    option = read_option(slot.text, key.count)
+    option = read_labelled_option(slot.text, key.choices)
     if isinstance(option, TextVerdict):
         return option
     answer = letters(frozenset({option}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from securebench.answers.options import LETTERS
 
 CONSTANTS = ("A", "0", "1", "42", "yes", "no")
+MAX_COPIED = 8
 MASTER_KEYS = ("Thought process:", "Solution", "Let's solve this problem step by step.", ":", ".")
 SHAPES = ("{}", "[]", "null", '{"answer": ""}', "Answer:", "**Answer:**", "Answer: {}")
 
@@ -44,10 +46,22 @@ def negative_controls(family_name: str, public: Mapping[str, Any]) -> Iterable[C
     """The controls for one task, made from its `input` fields only."""
     yield from _SAME_FOR_EVERY_TASK
     yield from _echoes(public, has_slot=family_name != "free_response")
+    if family_name == "short_answer":
+        yield from _copied_numbers(str(public.get("question", "")))
     if family_name == "multiple_choice":
         yield from _choice_dumps(list(public["choices"]), bool(public.get("multi_select", False)))
     else:
         yield from _DUMPS
+
+
+_NUMBER = re.compile(r"[0-9][0-9.,/%]*")
+
+
+def _copied_numbers(question: str) -> Iterator[Control]:
+    """Numbers that stand in the question. One may well be the answer (`which is larger`), so this is a guess whose
+    rate over the pack tells."""
+    for number in sorted(set(_NUMBER.findall(question)))[:MAX_COPIED]:
+        yield Control("guess:a number from the question", number.rstrip(".,/"), False)
 
 
 def _echoes(public: Mapping[str, Any], has_slot: bool) -> Iterator[Control]:

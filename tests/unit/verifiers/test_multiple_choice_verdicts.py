@@ -273,3 +273,23 @@ def test_metadata_shows_the_candidates_letter_and_the_form_it_came_in() -> None:
 def test_attack_fools_a_naive_grader_and_not_this_one(grader: naive.Grader, response: str) -> None:
     assert grader(response, "B")
     assert judge(response) is not PASS
+
+
+@pytest.mark.parametrize(
+    "response, passes",
+    [
+        ("Answer: B) Canberra", True),
+        ("B. Canberra", True),
+        ("(B) Canberra", True),
+        ("**Answer**: B", True),
+        ("Answer: B) Sydney", False),
+        ("Answer: A) Canberra", False),
+        ("Answer: B) canberra", False),
+        ("Answer: B) Canberra or A) Sydney", False),
+        ("Answer: Canberra", False),
+    ],
+)
+def test_a_letter_may_carry_its_own_text_and_no_other(response: str, passes: bool) -> None:
+    cities = MultipleChoiceInput(question="?", choices=("Sydney", "Canberra"))
+    key = MultipleChoiceEval.model_validate_json('{"answer": "B"}')
+    assert judge_multiple_choice(cities, key, response).passed is passes

@@ -66,7 +66,15 @@ def test_constant_guess_may_be_right_and_is_marked_so() -> None:
 )
 def test_control_names_are_distinct_and_cover_every_class(family: str, public: dict[str, Any]) -> None:
     names = [control.name for control in controls(family, public)]
-    assert len(set(names)) == len(names)
+    guesses = [name for name in names if name.startswith("guess:")]
+    distinct = [name for name in names if name not in guesses]
+    assert len(set(distinct)) == len(distinct)
     assert {"empty", "whitespace", "shape", "master_key", "echo", "dump_all", "constant"} == {
-        name.partition(":")[0] for name in names
+        name.partition(":")[0] for name in distinct
     }
+
+
+def test_numbers_of_the_question_are_guesses_not_faults() -> None:
+    found = [c for c in controls("short_answer", {"question": "What is 144/12, or 3/8, or 7?"}) if "guess" in c.name]
+    assert [control.response for control in found] == ["144/12", "3/8", "7"]
+    assert not any(control.must_fail for control in found)

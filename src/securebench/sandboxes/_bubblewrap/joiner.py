@@ -180,8 +180,14 @@ class Joiner:
                 return
 
     def _sweep(self) -> None:
-        """Kill every process inside but the first. One call kills them all at once, so no fork can outrun it."""
-        pid = os.fork()
+        """Kill every process inside but the first. One call kills them all at once, so no fork can outrun it.
+
+        Where a limit of the host leaves no room even for that call's process, the first is killed, and so all."""
+        try:
+            pid = os.fork()
+        except OSError:
+            self.end_all()
+            return
         if pid == 0:
             try:
                 os.kill(-1, _signal.SIGKILL)

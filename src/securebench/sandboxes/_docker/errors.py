@@ -40,7 +40,8 @@ _KNOWN = (
     _Known(
         ("no such image", "unable to find image", "image not known", "manifest unknown", "not found locally"),
         "the image is not on this host",
-        "Fetch it first: docker pull IMAGE (nothing is pulled during a run), or build or import it under that name.",
+        "Fetch it first: docker pull IMAGE (a run pulls before it starts, never later), or build or load it under that "
+        "name.",
     ),
     _Known(
         ("unknown or invalid runtime name", "unknown runtime specified", "invalid runtime name", "default oci runtime"),
@@ -51,6 +52,79 @@ _KNOWN = (
 )  # fmt: skip
 
 _FULL = ("no space left on device", "disk quota exceeded")
+
+_CLIENT = (
+    "cannot connect to the docker daemon", "permission denied while trying to connect", "error during connect",
+    "cannot connect to podman", "unable to connect to podman",
+)  # fmt: skip
+
+# What can go wrong between engine and registry. The first that fits counts.
+_PULL = (
+    _Known(
+        _FULL,
+        "the engine's disk is full",
+        "Free some: docker system df, docker system prune. Then run again; layers that arrived are kept.",
+    ),
+    _Known(
+        ("manifest verification failed", "layer verification failed", "does not match"),
+        "the registry gave other bytes than the digest names",
+        "Do not use it. Ask whoever runs the registry, or take the image from elsewhere.",
+    ),
+    _Known(
+        ("toomanyrequests", "too many requests", "rate limit"),
+        "the registry refuses more pulls for now",
+        "Wait, log in (docker login), or load the image from a file: docker load, or securebench image import.",
+    ),
+    _Known(
+        ("pull access denied", "unauthorized", "no basic auth credentials", "resource is denied", "denied:",
+         "authentication required", "403 forbidden", "401 unauthorized", "invalid username/password"),
+        "the registry does not give it to this user: it needs a login, or there is no such image",
+        "Check the name, then log in to its registry: docker login HOST.",
+    ),
+    _Known(
+        ("manifest unknown", "name unknown", "repository name not known", "not found"),
+        "the registry has no such image",
+        "Check name, tag and digest in environment.image; a tag may have been removed or a digest deleted.",
+    ),
+    _Known(
+        ("no matching manifest", "no image found in manifest list", "no image found in image index"),
+        "the registry has it, but not for this machine's processor",
+        "Build it for this platform, or run on one it was built for.",
+    ),
+    _Known(
+        ("x509:", "http response to https client", "tls: ", "certificate"),
+        "the registry's certificate is not trusted, or it does not speak TLS",
+        "Install its certificate for the daemon (/etc/docker/certs.d/HOST/ca.crt).",
+    ),
+    _Known(
+        ("no such host", "connection refused", "i/o timeout", "no route to host", "network is unreachable",
+         "timeout exceeded", "deadline exceeded", "handshake timeout", "connection reset", "server misbehaving",
+         "name resolution", "proxyconnect", "waiting for connection"),
+        "the registry cannot be reached",
+        "Check the host in the name, the network and the daemon's proxy; without one, load the image from a file: "
+        "docker load, or securebench image import.",
+    ),
+    _Known(
+        ("unexpected http status", "error parsing http", "internal server error", "bad gateway", "service unavailable"),
+        "the registry answered with an error",
+        "Try again later, or ask whoever runs it.",
+    ),
+)  # fmt: skip
+
+
+def explain_pull(reference: str, complaint: bytes) -> InfrastructureError:
+    """The error for an image that could not be pulled."""
+    doing = f"pulling image {reference}"
+    text = complaint.decode("utf-8", "replace").strip()
+    lowered = text.lower()
+    if any(words in lowered for words in _CLIENT):
+        return explain(doing, complaint)
+    lowered = lowered.replace(reference.lower(), "")  # a name cannot pass for a reason
+    for known in _PULL:
+        if any(words in lowered for words in known.words):
+            return SandboxUnavailable(f"{doing}: {known.meaning}: {_short(text)}", known.remedy)
+    reason = _short(text) or "the engine gave no reason"
+    return SandboxUnavailable(f"{doing}: {reason}", f"Find out with the plain client: docker pull {reference}")
 
 
 def explain(doing: str, complaint: bytes) -> InfrastructureError:

@@ -15,7 +15,8 @@ _REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-/:@]{0,511}")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A local image. `env` and `volumes` are what its author declared."""
+    """A local image. `digest` is the one its registry knows it by, the id of an image that came from none; `env` and
+    `volumes` are what its author declared."""
 
     reference: str
     id: str
@@ -50,12 +51,31 @@ async def resolve(client: Client, reference: str) -> Image:
     if not _ID.fullmatch(identity):
         raise SandboxError(f"{doing}: the engine gave no image id")
     config = found.get("Config") or {}
-    digests = sorted(str(digest).rpartition("@")[2] for digest in found.get("RepoDigests") or ())
     pairs = (str(entry).partition("=") for entry in config.get("Env") or ())
     return Image(
         reference=reference,
         id=identity,
-        digest=digests[0] if digests else identity,
+        digest=_digest(reference, sorted(map(str, found.get("RepoDigests") or ())), identity),
         env=tuple((name, value) for name, _, value in pairs),
         volumes=tuple(sorted(config.get("Volumes") or ())),
     )
+
+
+def _digest(reference: str, known: list[str], identity: str) -> str:
+    """The digest this name has. Raises SandboxError when a pinned name led to an image of another digest."""
+    pinned = reference.partition("@")[2]
+    digests = {digest: _repository(name) for name, _, digest in (entry.rpartition("@") for entry in known)}
+    if pinned and pinned not in digests:
+        has = ", ".join(digests) or "none"
+        raise SandboxError(f"looking for image {reference}: the engine answered with an image whose digests are {has}")
+    if pinned or not digests:
+        return pinned or identity
+    own = [digest for digest, name in digests.items() if name == _repository(reference)]
+    return next(iter(own or digests))
+
+
+def _repository(reference: str) -> str:
+    """The name without tag and digest, as the engines shorten it."""
+    name = reference.partition("@")[0]
+    host, slash, last = name.rpartition("/")
+    return f"{host}{slash}{last.partition(':')[0]}".removeprefix("docker.io/").removeprefix("library/")

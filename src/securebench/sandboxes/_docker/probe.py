@@ -73,7 +73,7 @@ async def probe_engine(engine: str | None, runtime: str | None) -> Probed:
     candidate = Engine(client, runtime, frozenset(), versions)
     seen, problem = await _try_images(candidate)
     if seen is None:
-        return _unusable(*findings, problem or _NO_IMAGE, *notes)
+        return _unusable(*findings, problem or NO_IMAGE, *notes)
     guarantees = frozenset(guarantee for guarantee, finding in seen.items() if finding.ok)
     findings += [finding for guarantee, finding in seen.items() if guarantee is not Guarantee.KERNEL or runtime]
     walls = {Guarantee.FS, Guarantee.PID, Guarantee.NET} <= guarantees
@@ -81,7 +81,7 @@ async def probe_engine(engine: str | None, runtime: str | None) -> Probed:
     return Probed(replace(candidate, guarantees=guarantees) if walls else None, capabilities)
 
 
-_NO_IMAGE = Finding(
+NO_IMAGE = Finding(
     "image",
     False,
     "there is no local image to try a container with",

@@ -49,9 +49,9 @@ class Engine:
             "kernel": platform.release(),
             "machine": platform.machine(),
             "seccomp_sha256": seccomp,
-            "image": image.reference,
-            "image_id": image.id,
+            "image": image.id,
             "image_digest": image.digest,
+            "image_reference": image.reference,
         }
 
 
