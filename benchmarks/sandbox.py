@@ -1,6 +1,10 @@
 """What a sandbox costs, from start to result: `/bin/true` and `python3 -c pass`, plain and sandboxed, in the same run.
 
-    .venv/bin/python benchmarks/sandbox.py [--rounds 60] [--parallel 1,2,4,8] [--json]
+    .venv/bin/python benchmarks/sandbox.py [--rounds 60] [--docker-rounds 20] [--parallel 1,2,4,8] [--json]
+
+Where a container engine answers and has the image of scripts/ci-docker: `docker run` is our one command in a container
+of its own, `docker session` our one command of an open session; `client run` (`docker run --rm`) and `client exec`
+(`docker exec`) are the bare client without any walls of ours, to compare with.
 
 The target: bubblewrap adds at most 15 ms to the median of a plain process.
 """
@@ -9,32 +13,51 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 
 from securebench._proc import run_tool
-from securebench.sandboxes.base import Command, Limits, Sandbox, SandboxSpec, Scratch, run_once
-from securebench.sandboxes.select import BACKENDS, make_sandbox
+from securebench.sandboxes._docker.client import Client, find_client
+from securebench.sandboxes.base import (
+    Command,
+    HostRoot,
+    ImageRoot,
+    Limits,
+    Root,
+    Sandbox,
+    SandboxSpec,
+    Scratch,
+    run_once,
+)
+from securebench.sandboxes.bubblewrap import BubblewrapSandbox
+from securebench.sandboxes.docker import DockerSandbox
 
 PROGRAMS = {"true": ("/bin/true",), "python": ("/usr/bin/python3", "-I", "-c", "pass")}
 TARGET_MS = 15.0
+IMAGE = "securebench-base:test"
+WARM_UP = 3
+DOCKER_JOBS = 12  # per width; each takes about half a second
+COMPARED = {"docker run": "client run", "docker session": "client exec"}
 
 Job = Callable[[], Awaitable[None]]
 
 
 def plain(argv: tuple[str, ...]) -> Job:
     async def job() -> None:
-        assert (await run_tool(argv, 30)).ok
+        assert (await run_tool(argv, 60)).ok
 
     return job
 
 
-def sandboxed(sandbox: Sandbox, argv: tuple[str, ...], *mounts: Scratch) -> Job:
-    spec = SandboxSpec(mounts=mounts, limits=Limits(wall_seconds=30))
+def sandboxed(sandbox: Sandbox, argv: tuple[str, ...], *mounts: Scratch, root: Root | None = None) -> Job:
+    spec = SandboxSpec(root=root or HostRoot(), mounts=mounts, limits=Limits(wall_seconds=60))
 
     async def job() -> None:
         assert (await run_once(sandbox, spec, Command(argv))).ok
@@ -42,14 +65,70 @@ def sandboxed(sandbox: Sandbox, argv: tuple[str, ...], *mounts: Scratch) -> Job:
     return job
 
 
-async def latencies(jobs: dict[str, Job], rounds: int) -> dict[str, list[float]]:
+async def embedded() -> dict[str, Job]:
+    sandbox = BubblewrapSandbox()
+    if not (await sandbox.probe()).usable:
+        print("bubblewrap: not usable here", file=sys.stderr)
+        return {}
+    jobs = {}
+    for program, argv in PROGRAMS.items():
+        jobs[f"{program} bubblewrap"] = sandboxed(sandbox, argv)
+        jobs[f"{program} bubblewrap+scratch"] = sandboxed(sandbox, argv, Scratch("/work"))
+    return jobs
+
+
+@asynccontextmanager
+async def containers(image: str) -> AsyncIterator[dict[str, Job]]:
+    """The jobs that need an engine; none where it does not answer, or has not the image."""
+    sandbox, root = DockerSandbox(), ImageRoot(image)
+    if not await sandbox.offers(root) or not (await sandbox.probe()).usable:
+        print(f"docker: not usable here, or has no {image} (scripts/ci-docker)", file=sys.stderr)
+        yield {}
+        return
+    client, name = find_client(), f"securebench-benchmark-{os.getpid()}"
+    spec = SandboxSpec(root=root, mounts=(Scratch("/work"),), limits=Limits(wall_seconds=60))
+    async with sandbox.open(spec) as session, _idle(client, image, name):
+
+        def in_session(argv: tuple[str, ...]) -> Job:
+            async def job() -> None:
+                assert (await session.run(Command(argv))).ok
+
+            return job
+
+        jobs = {}
+        for program, argv in PROGRAMS.items():
+            run = (client.binary, "run", "--rm", "--pull=never", "--network=none", image, *argv)
+            jobs[f"{program} docker run"] = sandboxed(sandbox, argv, root=root)
+            jobs[f"{program} docker session"] = in_session(argv)
+            jobs[f"{program} client run"] = plain(run)
+            jobs[f"{program} client exec"] = plain((client.binary, "exec", name, *argv))
+        yield jobs
+
+
+@asynccontextmanager
+async def _idle(client: Client, image: str, name: str) -> AsyncIterator[None]:
+    """A container to execute things in."""
+    words = ["run", "--detach", "--pull=never", "--network=none", "--init", f"--name={name}", image, "sleep", "3600"]
+    await client.ask("starting a container", words)
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await client.ask("removing a container", ["rm", "--force", name])
+
+
+async def latencies(jobs: dict[str, Job], rounds: dict[str, int]) -> dict[str, list[float]]:
     """Milliseconds per job. Interleaved, so that a busy moment of the machine hits all alike."""
     times: dict[str, list[float]] = {name: [] for name in jobs}
-    for turn in range(rounds + 3):
+    most = max(rounds.values())
+    for turn in range(-WARM_UP, most):
         for name, job in jobs.items():
+            # Those with fewer rounds are spread over all of them.
+            if turn >= 0 and turn * rounds[name] // most == (turn - 1) * rounds[name] // most:
+                continue
             began = time.perf_counter()
             await job()
-            if turn >= 3:
+            if turn >= 0:
                 times[name].append((time.perf_counter() - began) * 1000)
     return times
 
@@ -69,53 +148,57 @@ async def throughput(job: Job, width: int, count: int) -> float:
     return count / (time.perf_counter() - began)
 
 
-async def measure(rounds: int, widths: list[int]) -> dict[str, object]:
-    jobs: dict[str, Job] = {}
-    for program, argv in PROGRAMS.items():
-        jobs[f"{program} plain"] = plain(argv)
-    for name in BACKENDS:
-        sandbox = make_sandbox(name)
-        if not (await sandbox.probe()).usable:
-            print(f"{name}: not usable here", file=sys.stderr)
-            continue
-        for program, argv in PROGRAMS.items():
-            jobs[f"{program} {name}"] = sandboxed(sandbox, argv)
-            jobs[f"{program} {name}+scratch"] = sandboxed(sandbox, argv, Scratch("/work"))
-    times = await latencies(jobs, rounds)
-    rows = {}
-    for name, values in times.items():
-        base = statistics.median(times[f"{name.split()[0]} plain"])
-        deciles = statistics.quantiles(values, n=10)
-        median = statistics.median(values)
-        rows[name] = {
-            "median_ms": round(median, 2),
-            "p10_ms": round(deciles[0], 2),
-            "p90_ms": round(deciles[-1], 2),
-            "added_ms": round(median - base, 2),
-            "ratio": round(median / base, 2),
+async def measure(rounds: int, docker_rounds: int, widths: list[int], image: str) -> dict[str, Any]:
+    light = {f"{program} plain": plain(argv) for program, argv in PROGRAMS.items()} | await embedded()
+    async with containers(image) as heavy:
+        jobs = light | heavy
+        turns = dict.fromkeys(light, rounds) | dict.fromkeys(heavy, min(docker_rounds, rounds))
+        times = await latencies(jobs, turns)
+        rates = {
+            name: {
+                str(width): round(
+                    await throughput(job, width, DOCKER_JOBS if name in heavy else max(20, rounds // 2)), 1
+                )
+                for width in widths
+            }
+            for name, job in jobs.items()
+            if name.startswith("true") and not name.endswith("session")  # whose commands run one at a time
         }
-    rates = {
-        name: {str(width): round(await throughput(job, width, max(20, rounds // 2)), 1) for width in widths}
-        for name, job in jobs.items()
-        if name.startswith("true")
-    }
-    return {"latency": rows, "jobs_per_second": rates}
-
-
-def show(result: dict[str, object]) -> None:
-    print(f"{'':28}{'median':>9}{'p10':>9}{'p90':>9}{'added':>9}{'ratio':>8}")
-    rows = result["latency"]
-    assert isinstance(rows, dict)
-    for name, row in rows.items():
-        print(
-            f"{name:28}" + "".join(f"{row[key]:>9.2f}" for key in ("median_ms", "p10_ms", "p90_ms", "added_ms")), end=""
+    rows = {name: row(values, times[f"{name.split()[0]} plain"]) for name, values in times.items()}
+    against = {
+        f"{program} {ours} / {theirs}": round(
+            rows[f"{program} {ours}"]["median_ms"] / rows[f"{program} {theirs}"]["median_ms"], 2
         )
-        print(f"{row['ratio']:>8.2f}")
+        for program in PROGRAMS
+        for ours, theirs in COMPARED.items()
+        if f"{program} {ours}" in rows
+    }
+    return {"latency": rows, "against_bare_client": against, "jobs_per_second": rates}
+
+
+def row(values: list[float], base: list[float]) -> dict[str, float]:
+    deciles, median, plainly = statistics.quantiles(values, n=10), statistics.median(values), statistics.median(base)
+    return {
+        "rounds": len(values),
+        "median_ms": round(median, 2),
+        "p10_ms": round(deciles[0], 2),
+        "p90_ms": round(deciles[-1], 2),
+        "added_ms": round(median - plainly, 2),
+        "ratio": round(median / plainly, 2),
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    print(f"{'':28}{'median':>9}{'p10':>9}{'p90':>9}{'added':>9}{'ratio':>8}{'rounds':>8}")
+    rows = result["latency"]
+    for name, values in rows.items():
+        shown = "".join(f"{values[key]:>9.2f}" for key in ("median_ms", "p10_ms", "p90_ms", "added_ms"))
+        print(f"{name:28}{shown}{values['ratio']:>8.2f}{values['rounds']:>8}")
+    for name, ratio in result["against_bare_client"].items():
+        print(f"{name}: {ratio:.2f}")
     print("\njobs per second, by jobs in flight")
-    rates = result["jobs_per_second"]
-    assert isinstance(rates, dict)
-    for name, row in rates.items():
-        print(f"{name:28}" + "  ".join(f"{width}: {rate:.0f}" for width, rate in row.items()))
+    for name, rates in result["jobs_per_second"].items():
+        print(f"{name:28}" + "  ".join(f"{width}: {rate:.1f}" for width, rate in rates.items()))
     added = rows.get("true bubblewrap", {}).get("added_ms")
     if added is not None:
         verdict = "met" if added <= TARGET_MS else "MISSED"
@@ -125,11 +208,13 @@ def show(result: dict[str, object]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--docker-rounds", type=int, default=20)
     parser.add_argument("--parallel", default="1,2,4,8")
+    parser.add_argument("--image", default=IMAGE)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     widths = [int(width) for width in arguments.parallel.split(",")]
-    result = anyio.run(measure, arguments.rounds, widths)
+    result = anyio.run(measure, arguments.rounds, arguments.docker_rounds, widths, arguments.image)
     if arguments.json:
         print(json.dumps(result, indent=2))
     else:

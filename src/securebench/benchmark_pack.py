@@ -40,7 +40,9 @@ class RowIndex:
     offset: int
     length: int
     sha256: bytes
+    family: str
     image: str | None
+    networked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ def load_benchmark_pack(
             rows.report(row)
             continue
         assets.check(row, line)
-        index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest(), row.environment.image))
+        index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest(), *_needs(row)))
         if on_row is not None:
             on_row(row, line)
     if not index and not rows.problems:
@@ -137,6 +139,11 @@ def load_benchmark_pack(
         {"manifest": digest_bytes(data), "tasks": "sha256:" + whole.hexdigest(), "files": assets.digests}
     )
     return BenchmarkPack(model, manifest_path, tasks_path, digest, tuple(index), assets.digests)
+
+
+def _needs(row: AnyRow) -> tuple[str, str | None, bool]:
+    environment = row.environment
+    return row.family, environment.image, bool(environment.network.allowed_domains)
 
 
 def find_pack(path: Path) -> tuple[Path, Path]:

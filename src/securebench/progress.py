@@ -44,5 +44,20 @@ class ProgressEvent:
 Progress = Callable[[ProgressEvent], None]
 
 
+class Unbreakable:
+    """A listener that cannot end a run: when it fails (a closed terminal, a full disk), it is not called again."""
+
+    def __init__(self, listener: Progress) -> None:
+        self._listener: Progress | None = listener
+
+    def __call__(self, event: ProgressEvent) -> None:
+        if self._listener is None:
+            return
+        try:
+            self._listener(event)
+        except (OSError, ValueError):
+            self._listener = None
+
+
 def silent(event: ProgressEvent) -> None:
     """Listens to nothing."""

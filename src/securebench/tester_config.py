@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, StringConstraints, Tag, model_validator
 
-from securebench import _yaml
+from securebench import _fs, _yaml
 from securebench._canonical import digest_value
 from securebench._schema import ClosedModel, RelativePath, Schema
 from securebench._yaml import YamlDocument
@@ -248,7 +248,7 @@ def load_tester_config(path: Path | str, *, env: Mapping[str, str] | None = None
     """Read and check a tester YAML. Raises ConfigError with every problem and its line."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with _fs.open_named(path) as file:
             data = file.read(_yaml.MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError([Problem(str(path), 0, "", os_reason(error))]) from error
@@ -306,7 +306,7 @@ def load_env_file(path: Path | str) -> dict[str, str]:
     """`NAME=value` lines, with comments, `export` and matching quotes. Raises ConfigError; never shows a value."""
     path = Path(path)
     try:
-        with path.open("rb") as file:
+        with _fs.open_named(path) as file:
             data = file.read(MAX_ENV_BYTES + 1)
         text = data.decode("utf-8-sig")
     except OSError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.workbench import question
+from tests.e2e.workbench import question, securebench
 
 PYTHON = "/usr/bin/python3"
 ANSWER = "\nprint('Answer: 42')"
@@ -107,10 +107,13 @@ def test_an_unreadable_workspace_is_the_candidates_failure(bench: Any) -> None:
 
 
 def test_nothing_is_left_on_the_host(bench: Any, tmp_path: Path) -> None:
-    before = {path.name for path in Path("/tmp").glob("securebench-*")}
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o777)
     work = bench([question(number) for number in range(3)], "(setsid sleep 77.5 &); touch /tmp/left; echo 42")
-    work.run()
-    assert {path.name for path in Path("/tmp").glob("securebench-*")} <= before
+    done = securebench("run", "--config", work.config, "--quiet", env={"TMPDIR": str(temporary)})
+    assert done.code == 0, done.err
+    assert list(temporary.iterdir()) == []
     assert not Path("/tmp/left").exists()
     listing = subprocess.run(["pgrep", "-f", "^sleep 77.5"], capture_output=True, text=True, check=False)
     assert listing.stdout == ""

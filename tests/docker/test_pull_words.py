@@ -99,7 +99,7 @@ def test_the_digest_is_the_one_of_the_name(reference: str, known: list[str], dig
 
 @pytest.mark.parametrize("known", [[], [f"h/x@{ONE}"]])
 def test_a_pinned_name_never_means_another_image(known: list[str]) -> None:
-    with pytest.raises(SandboxError, match="another|digests are"):
+    with pytest.raises(SandboxError, match="digests are"):
         _digest(f"h/x@{TWO}", known, "sha256:id")
 
 

@@ -157,7 +157,7 @@ def test_resume_refuses_an_edited_record(bench: Any) -> None:
     work = bench([question(1), question(2)], "echo 41")
     work.run("--limit", "2")
     path = work.output / "candidates.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"verification_status":"failed"', b'"verification_status":"passed"', 1))
+    path.write_bytes(path.read_bytes().replace(b"Answer: 41", b"Answer: 42", 1).replace(b'"41', b'"42', 1))
     again = work.run("--resume")
     assert again.code == 1
     assert "candidates.jsonl:2" in again.err
@@ -273,3 +273,113 @@ def test_bad_configuration_exits_2_and_writes_nothing(tmp_path: Path) -> None:
     assert "tester.yaml:2: run.atempts: unknown key 'atempts' (did you mean 'attempts'?)" in done.err
     assert "harness: required key is missing" in done.err
     assert not (tmp_path / "out").exists()
+
+
+EDITS = {
+    "a status that is none": (
+        '"verification_status":"failed"',
+        '"verification_status":"PASSED"',
+        "verification_status",
+    ),
+    "a score beyond one": ('"score":0.0', '"score":99.0', "score"),
+    "a score that is text": ('"score":0.0', '"score":"x"', "score"),
+    "a verdict against its status": ('"passed":false', '"passed":true', "says passed and not passed"),
+    "a foreign task": ('"task_id":"t1"', '"task_id":"other"', "not part of this run"),
+    "an attempt nobody planned": ('"attempt":1', '"attempt":7', "not part of this run"),
+    "no digests": ('"digests":{', '"digests":null,"x":{', "digests"),
+    "no reason": ('"failure_reason":"wrong_answer"', '"failure_reason":null', "failed without a reason"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_resume_refuses_a_record_that_cannot_be_right(bench: Any, edit: str) -> None:
+    before, after, complaint = EDITS[edit]
+    work = bench([question(1)], "echo 41")
+    work.run()
+    path = work.output / "candidates.jsonl"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after, 1))
+    again = work.run("--resume")
+    assert again.code == 1, again.err
+    assert complaint in again.err
+    assert "Traceback" not in again.err
+
+
+@pytest.mark.parametrize("limit", ["0", "1"])
+def test_small_limits_are_runs_like_any_other(bench: Any, limit: str) -> None:
+    done = bench([question(1), question(2)], "echo 42").run("--limit", limit)
+    assert done.code == 0, done.err
+    assert (done.json["total"], done.json["verification_status"]) == (int(limit), "complete")
+
+
+@pytest.mark.parametrize("section", [{"budget": {"usd": 1}}, {"executor": {"type": "ray"}}])
+def test_settings_this_version_would_ignore_are_refused(bench: Any, section: dict[str, Any]) -> None:
+    work = bench([question(1)], "echo 42")
+    work.config.write_text(json.dumps(json.loads(work.config.read_text()) | section))
+    done = work.run()
+    assert done.code == 2
+    assert next(iter(section)) in done.err
+
+
+def test_a_pack_that_needs_a_network_is_refused_with_its_lines(bench: Any) -> None:
+    networked = question(2, environment={"network": {"allowed_domains": ["example.com"]}})
+    done = bench([question(1), networked], "echo 42").run()
+    assert done.code == 2
+    assert "tasks.jsonl:2: environment.network" in done.err
+
+
+def test_a_closed_progress_stream_does_not_end_the_run(bench: Any) -> None:
+    work = bench([question(number) for number in range(4)], "echo 42")
+    command = f"{' '.join(CLI)} run --config {work.config} 2>&1 >/dev/null | head -n 1"
+    subprocess.run(["sh", "-c", command], check=False, capture_output=True, timeout=60)
+    assert len(work.records()) == 4
+    assert json.loads((work.output / "summary.json").read_text())["passed"] == 4
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", ">/dev/full"])
+def test_output_that_cannot_be_written_loses_no_record(bench: Any, redirection: str) -> None:
+    work = bench([question(1)], "echo 42")
+    done = subprocess.run(
+        ["sh", "-c", f"{' '.join(CLI)} run --config {work.config} {redirection}"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert len(work.records()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_pack_changed_during_the_run_ends_it_with_a_summary(bench: Any) -> None:
+    work = bench([question(number) for number in range(6)], "sleep 0.5; echo 42")
+    running = subprocess.Popen(
+        [*CLI, "run", "--config", str(work.config), "--workers", "1"], stderr=subprocess.PIPE, text=True
+    )
+    path = work.output / "candidates.jsonl"
+    deadline = time.monotonic() + 30
+    while (not path.exists() or not path.read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    tasks = work.directory / "tasks.jsonl"
+    tasks.write_text(tasks.read_text().replace("6 * 7?", "6 * 8?"))
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "row changed since the pack was loaded" in err
+    assert json.loads((work.output / "summary.json").read_text())["interrupted"]
+
+
+def test_infrastructure_errors_show_in_the_exit_code(bench: Any) -> None:
+    done = bench([question(1, environment={"workdir": "/proc/x"})], "echo 42").run()
+    assert done.code in {2, 3}
+    assert "Traceback" not in done.err
+
+
+def test_a_wrong_answer_is_not_marked_by_what_is_scrubbed(bench: Any) -> None:
+    row = question(1, input={"question": "Capital?"}, eval={"accepted_answers": ["Canberra"]})
+    work = bench([row], "echo 'Answer: Sydney, Melbourne, Canberra, Perth'")
+    work.run()
+    [record] = work.records()
+    assert record["verification_status"] == "failed"
+    assert "[redacted]" not in json.dumps(
+        {k: v for k, v in record.items() if k not in {"resource_summary", "hidden_values"}}
+    )

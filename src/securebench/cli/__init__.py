@@ -6,6 +6,7 @@ makes did not hold, 2 usage or configuration, 3 infrastructure, 130 interrupted.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -69,9 +70,11 @@ def main() -> None:
 
         click.echo(_with_count(visible(str(error)), error), err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 3 if isinstance(error, InfrastructureError) else 1)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        # The reader of our output went away, or its disk is full: what was to be done is done, or said above.
+        with suppress(OSError):
+            click.echo(f"error: output could not be written: {error.strerror}", err=True)
+        sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)
 
 

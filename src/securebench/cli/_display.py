@@ -19,7 +19,9 @@ from securebench.progress import Event, Progress, ProgressEvent, silent
 def open_display(style: str, show_agent_output: bool) -> Iterator[Progress]:
     """The listener for one run. `auto` is live on a terminal and plain otherwise."""
     if style == "auto":
-        style = "live" if sys.stderr.isatty() else "plain"
+        style = "live" if sys.stderr is not None and sys.stderr.isatty() else "plain"
+    if sys.stderr is None:
+        style = "quiet"
     if style == "live":
         with _live(show_agent_output) as listener:
             yield listener

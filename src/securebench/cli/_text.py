@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import unicodedata
 
 
@@ -14,6 +16,11 @@ def one_line(text: str, width: int) -> str:
     """The same on one line, cut to `width`."""
     flat = " ".join(visible(text).split())
     return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def program() -> str:
+    """How the person called us, so that what we tell them to type works as it stands."""
+    return "securebench" if shutil.which("securebench") or not sys.argv[0] else sys.argv[0]
 
 
 def _harmless(char: str) -> bool:

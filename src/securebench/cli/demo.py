@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from contextlib import ExitStack
 from importlib.resources import as_file, files
@@ -28,8 +29,11 @@ def command(output_dir: Path | None, quiet: bool, as_json: bool) -> int:
     from securebench.tester_run import run_tester_config, with_tester_overrides
 
     with ExitStack() as stack:
-        pack = stack.enter_context(as_file(files("securebench") / "data" / "demo"))
-        target = output_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="securebench-demo-")))
+        shipped = stack.enter_context(as_file(files("securebench") / "data" / "demo"))
+        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="securebench-demo-")))
+        pack = Path(shutil.copytree(shipped, temporary / "pack"))
+        target = output_dir or temporary
+        _check_free(target)
         summaries = {}
         for agent in AGENTS:
             config = with_tester_overrides(load_tester_config(pack / f"{agent}.yaml"), output_dir=target / agent)
@@ -44,6 +48,14 @@ def command(output_dir: Path | None, quiet: bool, as_json: bool) -> int:
         _print(summaries, tried, output_dir)
     honest, cheat = (summaries[agent] for agent in AGENTS)
     return 0 if honest.passed == honest.total and cheat.passed == 0 and not cheat.errors else 1
+
+
+def _check_free(target: Path) -> None:
+    from securebench.errors import ConfigError
+
+    taken = [str(target / agent) for agent in AGENTS if (target / agent).exists()]
+    if taken:
+        raise ConfigError(f"{', '.join(taken)} is there already; choose another --output-dir")
 
 
 def _what_was_tried(path: Path) -> list[tuple[str, str]]:
@@ -63,7 +75,7 @@ def _print(summaries: dict[str, TesterRunSummary], tried: list[tuple[str, str]],
     from rich.text import Text
 
     from securebench.cli._summary import summary_table
-    from securebench.cli._text import one_line
+    from securebench.cli._text import one_line, program
 
     console = Console(highlight=False)
     titles = {"honest": "honest agent", "cheat": "cheating agent"}
@@ -76,4 +88,4 @@ def _print(summaries: dict[str, TesterRunSummary], tried: list[tuple[str, str]],
     reasons = ", ".join(f"{reason} {count}" for reason, count in summaries["cheat"].failure_reasons.items())
     table.add_row(Text("print every option, number and verdict it knows"), Text(f"scored 0: {reasons}", "green"))
     console.print(table)
-    console.print(f"Records: {output_dir}" if output_dir else "Next: securebench init my-pack", markup=False)
+    console.print(f"Records: {output_dir}" if output_dir else f"Next: {program()} init my-pack", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import click
 @click.argument("directory", type=click.Path(path_type=Path))
 def command(directory: Path) -> None:
     """Write a small working pack and tester YAML into DIRECTORY, to start from."""
+    from securebench.cli._text import program
     from securebench.errors import ConfigError
 
     with as_file(files("securebench") / "data" / "starter") as source:
@@ -27,5 +29,5 @@ def command(directory: Path) -> None:
         except OSError as error:
             raise ConfigError(f"{directory}: cannot be written: {error.strerror}") from error
     click.echo(f"Wrote {len(targets)} files to {directory}. Next:")
-    click.echo(f"  securebench validate {directory}")
-    click.echo(f"  securebench run --config {directory / 'tester.yaml'}")
+    click.echo(f"  {program()} validate {shlex.quote(str(directory))}")
+    click.echo(f"  {program()} run --config {shlex.quote(str(directory / 'tester.yaml'))}")

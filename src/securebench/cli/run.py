@@ -53,7 +53,9 @@ def command(
     with open_display("quiet" if quiet else progress, show_agent_output) as show:
         summary = run_tester_config(config, limit=limit, progress=show, resume=resume, workers=workers)
     print_summary(summary, as_json)
-    return 130 if summary.interrupted else 0
+    if summary.interrupted:
+        return 130
+    return 3 if summary.errors else 0
 
 
 def _check_publishable(manifest: Path, tasks: Path, limit: int | None) -> None:

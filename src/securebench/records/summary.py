@@ -77,7 +77,7 @@ class Tally:
         self.statuses[status] += 1
         if record["failure_reason"]:
             self.reasons[record["failure_reason"]] += 1
-        if record["assurance"]:
+        if record["assurance"] and record["passed"] is not None:
             self.assurance[record["assurance"]] += 1
         self.families.setdefault(record["task_type"], Counter())[status] += 1
         self.score_sum += record["score"] or 0.0
@@ -99,7 +99,7 @@ class Tally:
             pending=counts["pending"],
             errors=counts["error"],
             score_sum=self.score_sum,
-            verification_status=verification_status(total, verified),
+            verification_status=verification_status(self.plan.attempts, verified),
             interrupted=self.interrupted,
             limit=self.plan.limit,
             failure_reasons=dict(self.reasons.most_common()),
@@ -109,9 +109,9 @@ class Tally:
         )
 
 
-def verification_status(total: int, verified: int) -> str:
+def verification_status(planned: int, verified: int) -> str:
     """The seed's rule: nothing to do or all judged is `complete`, none judged is `pending`, else `partial`."""
-    if total == verified:
+    if planned <= verified:
         return "complete"
     return "partial" if verified else "pending"
 
@@ -124,4 +124,5 @@ def write_summary(directory: Path, summary: TesterRunSummary) -> None:
         temporary.write_text(_json.dumps(summary.as_json()) + "\n", encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from error

@@ -46,6 +46,10 @@ class HostRoot:
     """The host's programs and libraries read-only; nothing personal, no host processes, no host sockets."""
 
 
+HOST_ROOT_PATHS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""What `HostRoot` shows of the host, besides a few files of `/etc`. Nothing secret may lie there."""
+
+
 @dataclass(frozen=True, slots=True)
 class DirectoryRoot:
     """An unpacked root file system, mounted read-only."""

@@ -58,7 +58,14 @@ class Content:
     path: str
 
 
-Piece = Directory | ReadOnly | Link | Content
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A directory of something mounted before, replaced by an empty one."""
+
+    path: str
+
+
+Piece = Directory | ReadOnly | Link | Content | Hidden
 """One thing a root file system is made of; a layout is a sequence of them, parents first."""
 
 
@@ -142,6 +149,8 @@ def _piece(piece: Piece, fd_for: Callable[[bytes], int]) -> Iterable[str]:
         return ("--perms", f"{piece.mode:o}", "--dir", piece.path)
     if isinstance(piece, ReadOnly):
         return ("--ro-bind", str(piece.source), piece.path)
+    if isinstance(piece, Hidden):
+        return (*_tmpfs(piece.path, 4096, 0o555), "--remount-ro", piece.path)
     if isinstance(piece, Link):
         return ("--symlink", piece.target, piece.path)
     return ("--perms", "444", "--file", str(fd_for(piece.data)), piece.path)

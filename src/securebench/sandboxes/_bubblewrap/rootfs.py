@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from securebench.errors import ConfigError
-from securebench.sandboxes._bubblewrap.args import Content, Directory, Layout, Link, Piece, ReadOnly
+from securebench.sandboxes._bubblewrap.args import Content, Directory, Hidden, Layout, Link, Piece, ReadOnly
 from securebench.sandboxes._bubblewrap.limits import FILE_FLOOR
-from securebench.sandboxes.base import DirectoryRoot, HostRoot, SandboxSpec
+from securebench.sandboxes.base import HOST_ROOT_PATHS, DirectoryRoot, HostRoot, SandboxSpec
 
 _PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # Small files are copied and directories mounted: a mount costs bubblewrap half a millisecond, a copy nothing.
@@ -41,6 +41,7 @@ def _host() -> tuple[Piece, ...]:
             pieces.append(Link(str(path.readlink()), str(path)))
         elif path.is_dir():
             pieces.append(ReadOnly(path, str(path)))
+    pieces += _our_own(Path(__file__).resolve().parents[2])
     pieces += [Directory("/run"), Directory("/var"), Link("/tmp", "/var/tmp"), Directory("/etc")]  # noqa: S108
     etc = Path("/etc")
     found = [etc / name for name in _ETC] + [path for glob in _ETC_GLOBS for path in sorted(etc.glob(glob))]
@@ -49,6 +50,12 @@ def _host() -> tuple[Piece, ...]:
     pieces += [Directory(str(parent)) for parent in sorted(parents)]
     pieces += [_copy_or_mount(path) for path in found]
     return (*pieces, *_local_time())
+
+
+def _our_own(package: Path) -> list[Piece]:
+    """Where SecureBench itself is installed among the host's programs, agents see an empty directory instead."""
+    shown = any(package.is_relative_to(Path(path).resolve()) for path in HOST_ROOT_PATHS)
+    return [Hidden(str(package))] if shown else []
 
 
 def _copy_or_mount(path: Path) -> Piece:
