@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from securebench.errors import FailureReason
 
@@ -29,21 +30,26 @@ class TextVerdict:
         return {**shown, "rule": self.rule}
 
 
+@lru_cache(maxsize=64)
 def passed(rule: str, answer: str | None = None) -> TextVerdict:
     return TextVerdict(True, rule, None, answer)
 
 
+@lru_cache(maxsize=64)
 def no_answer(rule: str) -> TextVerdict:
     return TextVerdict(False, rule, FailureReason.NO_ANSWER)
 
 
+@lru_cache(maxsize=64)
 def malformed(rule: str) -> TextVerdict:
     return TextVerdict(False, rule, FailureReason.MALFORMED_ANSWER)
 
 
+@lru_cache(maxsize=64)
 def ambiguous(rule: str) -> TextVerdict:
     return TextVerdict(False, rule, FailureReason.AMBIGUOUS_ANSWER)
 
 
+@lru_cache(maxsize=64)
 def wrong(rule: str, answer: str | None = None) -> TextVerdict:
     return TextVerdict(False, rule, FailureReason.WRONG_ANSWER, answer)
