@@ -117,15 +117,11 @@ async def _idle(client: Client, image: str, name: str) -> AsyncIterator[None]:
             await client.ask("removing a container", ["rm", "--force", name])
 
 
-async def latencies(jobs: dict[str, Job], rounds: dict[str, int]) -> dict[str, list[float]]:
+async def latencies(jobs: dict[str, Job], rounds: int) -> dict[str, list[float]]:
     """Milliseconds per job. Interleaved, so that a busy moment of the machine hits all alike."""
     times: dict[str, list[float]] = {name: [] for name in jobs}
-    most = max(rounds.values())
-    for turn in range(-WARM_UP, most):
+    for turn in range(-WARM_UP, rounds):
         for name, job in jobs.items():
-            # Those with fewer rounds are spread over all of them.
-            if turn >= 0 and turn * rounds[name] // most == (turn - 1) * rounds[name] // most:
-                continue
             began = time.perf_counter()
             await job()
             if turn >= 0:
@@ -148,22 +144,22 @@ async def throughput(job: Job, width: int, count: int) -> float:
     return count / (time.perf_counter() - began)
 
 
+async def rates_of(jobs: dict[str, Job], widths: list[int], count: int) -> dict[str, dict[str, float]]:
+    return {
+        name: {str(width): round(await throughput(job, width, count), 1) for width in widths}
+        for name, job in jobs.items()
+        if name.startswith("true") and not name.endswith("session")  # whose commands run one at a time
+    }
+
+
 async def measure(rounds: int, docker_rounds: int, widths: list[int], image: str) -> dict[str, Any]:
     light = {f"{program} plain": plain(argv) for program, argv in PROGRAMS.items()} | await embedded()
+    times = await latencies(light, rounds)
+    rates = await rates_of(light, widths, max(20, rounds // 2))
+    # Apart: a daemon goes on working after each container, which would be counted on whatever comes next.
     async with containers(image) as heavy:
-        jobs = light | heavy
-        turns = dict.fromkeys(light, rounds) | dict.fromkeys(heavy, min(docker_rounds, rounds))
-        times = await latencies(jobs, turns)
-        rates = {
-            name: {
-                str(width): round(
-                    await throughput(job, width, DOCKER_JOBS if name in heavy else max(20, rounds // 2)), 1
-                )
-                for width in widths
-            }
-            for name, job in jobs.items()
-            if name.startswith("true") and not name.endswith("session")  # whose commands run one at a time
-        }
+        times |= await latencies(heavy, docker_rounds)
+        rates |= await rates_of(heavy, widths, DOCKER_JOBS)
     rows = {name: row(values, times[f"{name.split()[0]} plain"]) for name, values in times.items()}
     against = {
         f"{program} {ours} / {theirs}": round(

@@ -165,8 +165,8 @@ def test_capability_the_spec_names_works(sandbox: Imaged) -> None:
 
 def test_image_is_run_by_its_id_and_recorded(sandbox: Imaged) -> None:
     result = _run(sandbox, IMAGE, "true")
-    assert result.fingerprint["image_id"] == said("image", "inspect", "--format={{.Id}}", IMAGE)
-    assert result.fingerprint["image"] == IMAGE
+    assert result.fingerprint["image"] == said("image", "inspect", "--format={{.Id}}", IMAGE)
+    assert result.fingerprint["image_reference"] == IMAGE
     assert {"docker", "runc", "kernel", "seccomp_sha256"} <= set(result.fingerprint)
 
 
