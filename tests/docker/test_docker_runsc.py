@@ -64,7 +64,6 @@ def test_the_kernel_is_not_the_hosts(box: Box, sandbox: Imaged) -> None:
     assert "gVisor" in text(box.sh("dmesg"))
 
 
-@pytest.mark.xfail(reason="the canary expects the host kernel's filter and namespaces, which gVisor does not show")
 @pytest.mark.parametrize("network", list(Network))
 def test_the_canary_finds_nothing_wrong(gvisor: Imaged, network: Network) -> None:
     spec = SandboxSpec(root=ROOT, mounts=(Scratch("/work"),), cwd="/work", network=network, require=OWN_KERNEL)

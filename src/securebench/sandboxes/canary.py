@@ -9,6 +9,9 @@ untrusted code does, so what it prints can be believed. Rules, by guarantee:
   directories and temporary ones only;
 - `pid`: PID namespace of its own, no host process visible;
 - `net`: network namespace of its own, no interface but loopback, no route.
+
+A kernel of its own (`kernel`, as the backend's probe saw it) shows neither the host's filter nor namespaces of the
+host's; there they are what stands between that kernel and the host, and cannot be seen from inside.
 """
 
 from __future__ import annotations
@@ -72,12 +75,14 @@ def host_namespaces() -> dict[str, str]:
     return {name: str(Path(f"/proc/self/ns/{name}").readlink()) for name in ("pid", "net", "ipc", "uts", "mnt")}
 
 
-def violations(seen: Sighting, spec: SandboxSpec, ours: Mapping[str, str]) -> Iterator[str]:
+def violations(seen: Sighting, spec: SandboxSpec, ours: Mapping[str, str], own_kernel: bool = False) -> Iterator[str]:
     """Everything that is not as the spec's guarantees say. Pure."""
     if seen.facts.get("end") != "ok":
         yield "the probe did not finish"
         return
-    yield from _privileges(seen, spec)
+    yield from _privileges(seen, spec, own_kernel)
+    if own_kernel:
+        ours = {name: ours[name] for name in ours if seen.facts.get(f"ns.{name}")}
     if Guarantee.FS in spec.require:
         yield from _file_system(seen, ours)
     if Guarantee.PID in spec.require:
@@ -92,15 +97,18 @@ def violations(seen: Sighting, spec: SandboxSpec, ours: Mapping[str, str]) -> It
             yield "there is a route"
 
 
-def _privileges(seen: Sighting, spec: SandboxSpec) -> Iterator[str]:
+def _privileges(seen: Sighting, spec: SandboxSpec, own_kernel: bool) -> Iterator[str]:
     facts = seen.facts
     if facts.get("status.Uid", "0") == "0":
         yield "runs as user 0"
-    if not spec.capabilities and {facts.get(f"status.{name}", "?").strip("0") for name in _CAPABILITY_SETS} != {""}:
+    # Another kernel need not have all of these, but what it has must be as it must be.
+    required = ("CapEff", "CapPrm") if own_kernel else _CAPABILITY_SETS
+    sets = {name: facts[f"status.{name}"].strip("0") for name in _CAPABILITY_SETS if f"status.{name}" in facts}
+    if not spec.capabilities and (any(sets.values()) or not set(required) <= set(sets)):
         yield "has capabilities"
-    if facts.get("status.NoNewPrivs") != "1":
+    if facts.get("status.NoNewPrivs", "1" if own_kernel else "") != "1":
         yield "may gain new privileges"
-    if facts.get("status.Seccomp") != "2":
+    if not own_kernel and facts.get("status.Seccomp") != "2":
         yield "has no system call filter"
     if inherited := seen.things.get("fd"):
         yield f"inherited descriptors: {', '.join(inherited)}"
@@ -120,6 +128,8 @@ def _file_system(seen: Sighting, ours: Mapping[str, str]) -> Iterator[str]:
 
 
 def _shared(seen: Sighting, ours: Mapping[str, str], name: str) -> Iterator[str]:
+    if name not in ours:
+        return
     theirs = seen.facts.get(f"ns.{name}")
     if not theirs or theirs == ours[name]:
         yield f"shares the host's {name} namespace"
@@ -129,4 +139,4 @@ async def run_canary(sandbox: Sandbox, spec: SandboxSpec) -> list[str]:
     """Run the probe in a sandbox of this spec; what is not as it must be. Raises SandboxError, SandboxUnavailable."""
     result = await run_once(sandbox, spec, Command(("/bin/sh", "-c", SCRIPT), wall_seconds=20))
     seen = read_sighting(result.stdout.data.decode("utf-8", "replace"))
-    return list(violations(seen, spec, host_namespaces()))
+    return list(violations(seen, spec, host_namespaces(), Guarantee.KERNEL in result.guarantees))

@@ -59,6 +59,44 @@ def test_each_missing_wall_is_seen(before: str, after: str, complaint: str) -> N
     assert any(complaint in violation for violation in found), found
 
 
+# gVisor: no ambient set, nothing about privileges, no filter of the host's and no namespaces.
+OWN_KERNEL = """status.Uid 65534
+status.CapPrm 0000000000000000
+status.CapEff 0000000000000000
+status.Seccomp 0
+ns.pid
+ns.mnt
+process sh
+interface lo
+variable HOME
+end ok
+"""
+
+
+def test_a_kernel_of_its_own_need_not_show_the_hosts_walls() -> None:
+    seen = read_sighting(OWN_KERNEL)
+    assert list(violations(seen, SandboxSpec(), OURS, own_kernel=True)) == []
+    assert len(list(violations(seen, SandboxSpec(), OURS))) == 6
+
+
+@pytest.mark.parametrize(
+    "before, after, complaint",
+    [
+        ("status.Uid 65534", "status.Uid 0", "runs as user 0"),
+        ("status.CapEff 0000000000000000\n", "", "capabilities"),
+        ("status.CapPrm 0000000000000000", "status.CapPrm 0000000000000400", "capabilities"),
+        ("status.Seccomp 0", "status.NoNewPrivs 0", "new privileges"),
+        ("ns.pid\n", "ns.pid pid:[1]\n", "pid namespace"),
+        ("interface lo", "interface lo\ninterface eth0", "eth0"),
+        ("variable HOME", "variable HOME\nwritable /etc", "writable: /etc"),
+    ],
+)
+def test_a_kernel_of_its_own_excuses_nothing_else(before: str, after: str, complaint: str) -> None:
+    assert before in OWN_KERNEL
+    seen = read_sighting(OWN_KERNEL.replace(before, after))
+    assert any(complaint in found for found in violations(seen, SandboxSpec(), OURS, own_kernel=True))
+
+
 @pytest.mark.parametrize(
     "spec",
     [
