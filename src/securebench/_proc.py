@@ -293,6 +293,34 @@ def run_tool_sync(
     return ToolResult(done.returncode, done.stdout, done.stderr)
 
 
+class Forked:
+    """A part of our own work done by a forked copy of this process, which answers in bytes.
+
+    For plain computing in a process without threads or an event loop; nothing of a stranger's may be in `job`."""
+
+    def __init__(self, job: Callable[[], bytes]) -> None:
+        self._read, write = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            status = 1
+            try:
+                os.close(self._read)
+                with os.fdopen(write, "wb") as pipe:
+                    pipe.write(job())
+                status = 0
+            finally:
+                os._exit(status)  # nothing of the parent's may be flushed, closed or handled twice
+        os.close(write)
+
+    def result(self) -> bytes:
+        """Its answer. Raises InfrastructureError when it failed."""
+        with os.fdopen(self._read, "rb") as pipe:
+            data = pipe.read()
+        if os.waitpid(self._pid, 0)[1] != 0:
+            raise InfrastructureError("a part of the work failed in another process; try again")
+        return data
+
+
 class Handle:
     """A pidfd on a process somebody else started: signal it, wait for its end, never mistake its successor for it."""
 

@@ -141,6 +141,14 @@ def load_benchmark_pack(
     return BenchmarkPack(model, manifest_path, tasks_path, digest, tuple(index), assets.digests)
 
 
+def sound_rows(manifest: Path, tasks: Path, wanted: Callable[[int], bool]) -> Iterator[tuple[AnyRow, int]]:
+    """The sound rows on wanted lines, each with its line; what is wrong with the others is `load`'s to say."""
+    rows = _Rows(_check_manifest(_read_file(manifest, _yaml.MAX_BYTES), str(manifest)), str(tasks))
+    for line, _, raw in _lines(tasks, rows, hashlib.sha256()):
+        if wanted(line) and not isinstance(row := rows.check(raw, line), list):
+            yield row, line
+
+
 def _needs(row: AnyRow) -> tuple[str, str | None, bool]:
     environment = row.environment
     return row.family, environment.image, bool(environment.network.allowed_domains)

@@ -117,6 +117,8 @@ class Margin:
 
     def covers(self, value: Fraction, accepted: Fraction) -> bool:
         """Exact arithmetic; without a margin only the same rational number passes."""
+        if value == accepted or not (self.absolute or self.relative):
+            return value == accepted
         return abs(value - accepted) <= max(self.absolute, self.relative * abs(accepted))
 
 

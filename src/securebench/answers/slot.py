@@ -52,7 +52,7 @@ def final_slot(response: str) -> Slot | TextVerdict:
     response = response.strip(BLANK)
     if not response:
         return no_answer("empty")
-    labels = sum(1 for _ in _LOOKS_LIKE_LABEL.finditer(response))
+    labels = sum(1 for _ in _LOOKS_LIKE_LABEL.finditer(response)) if "answer" in response.lower() else 0
     if labels > 1:
         return ambiguous("several_answer_lines")
     *before, last = response.replace("\r", "\n").split("\n")

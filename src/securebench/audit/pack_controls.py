@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,13 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from securebench import _json
+from securebench._proc import Forked
 from securebench.answers.verdict import TextVerdict
-from securebench.benchmark_pack import BenchmarkPack, load_benchmark_pack
+from securebench.benchmark_pack import BenchmarkPack, load_benchmark_pack, sound_rows
 from securebench.families.free_response import ContainsAnyRubric
 from securebench.families.short_answer import row_key
 from securebench.pack_schema import AnyRow
 from securebench.verifiers import free_response, multiple_choice, short_answer
 from securebench.verifiers.negative_controls import negative_controls
+
+SHARED_BEYOND = 1024 * 1024  # bytes of tasks.jsonl from which sharing out pays
+MAX_SHARES = 16
 
 Judge = Callable[[str], TextVerdict]
 
@@ -43,6 +50,24 @@ class ControlReport:
     def ok(self) -> bool:
         return not self.violations
 
+    def add(self, other: ControlReport) -> None:
+        self.rows += other.rows
+        self.controlled += other.controlled
+        self.families += other.families
+        self.constants += other.constants
+        self.violations += other.violations
+
+    def to_bytes(self) -> bytes:
+        """For the way between processes of ours; `from_bytes` reads it."""
+        violations = [[v.task_id, v.line, v.control] for v in self.violations]
+        return _json.dumps([self.rows, self.controlled, dict(self.families), dict(self.constants), violations]).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ControlReport:
+        rows, controlled, families, constants, violations = json.loads(data)
+        found = [Violation(*violation) for violation in violations]
+        return cls(rows, Counter(families), controlled, found, Counter(constants))
+
     def as_json(self) -> dict[str, Any]:
         return {
             "rows": self.rows,
@@ -56,11 +81,37 @@ class ControlReport:
 
 
 def load_with_controls(manifest: Path, tasks: Path) -> tuple[BenchmarkPack, ControlReport]:
-    """Load a pack and give every control to every task whose verdict is a pure function of text, in one pass.
+    """Load a pack and give every control to every task whose verdict is a pure function of text.
 
-    Raises PackError as `load_benchmark_pack` does."""
+    A large pack is shared out over the cores by line. Raises PackError as `load_benchmark_pack` does."""
+    shares = _shares(tasks)
+    helpers = [Forked(partial(_share, manifest, tasks, shares, number)) for number in range(1, shares)]
+    own = ControlReport()
+    try:
+        pack = load_benchmark_pack(manifest, tasks, on_row=partial(_control_own, own, shares))
+    finally:
+        answers = [helper.result() for helper in helpers]
+    for answer in answers:
+        own.add(ControlReport.from_bytes(answer))
+    own.violations.sort(key=lambda violation: violation.line)
+    return pack, own
+
+
+def _shares(tasks: Path) -> int:
+    large = tasks.is_file() and tasks.stat().st_size > SHARED_BEYOND
+    return min(len(os.sched_getaffinity(0)), MAX_SHARES) if large else 1
+
+
+def _share(manifest: Path, tasks: Path, shares: int, number: int) -> bytes:
     report = ControlReport()
-    return load_benchmark_pack(manifest, tasks, on_row=partial(_control, report)), report
+    for row, line in sound_rows(manifest, tasks, lambda line: line % shares == number):
+        _control(report, row, line)
+    return report.to_bytes()
+
+
+def _control_own(report: ControlReport, shares: int, row: AnyRow, line: int) -> None:
+    if line % shares == 0:
+        _control(report, row, line)
 
 
 def _control(report: ControlReport, row: AnyRow, line: int) -> None:
