@@ -217,7 +217,7 @@ def test_file_that_is_not_a_mapping_is_refused(tmp_path: Path, text: str) -> Non
 
 def test_missing_file_and_directory_are_refused(tmp_path: Path) -> None:
     assert problems(tmp_path / "none.yaml") == [(0, "", "cannot be read: no such file or directory")]
-    assert problems(tmp_path) == [(0, "", "cannot be read: is a directory")]
+    assert problems(tmp_path) == [(0, "", "cannot be read: not a regular file")]
 
 
 @pytest.mark.parametrize("old, new", [("echo hi", "echo ho"), ("[API_KEY]", "[]"), ("output_dir", "output_dir")])
