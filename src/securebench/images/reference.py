@@ -14,7 +14,7 @@ _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?|\
 _PART = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_DEFAULT_HOSTS = ("docker.io", "index.docker.io", "registry-1.docker.io")
+_DEFAULT_HOST = "docker.io"  # what an image name without a host means, everywhere
 
 
 def is_digest(text: str) -> bool:
@@ -60,7 +60,7 @@ def _familiar(name: str, shown: str) -> str:
             f"image name {shown!r} is not [host/]name[:tag][@sha256:…]; names are lower-case letters and digits, "
             "with '.', '_' or '-' between them"
         )
-    if host is None or host in _DEFAULT_HOSTS:
+    if host is None or host == _DEFAULT_HOST:
         return "/".join(parts[1:] if len(parts) == 2 and parts[0] == "library" else parts)
     if not _HOST.fullmatch(host):
         raise ConfigError(f"image name {shown!r}: {host!r} is not a host name")
