@@ -20,7 +20,6 @@ class Event(StrEnum):
     PRODUCER_OUTPUT = "producer_output"
     PRODUCER_DONE = "producer_done"
     SANDBOX_COMMAND = "sandbox_command"
-    EXTRACT_DONE = "extract_done"
     VERIFIER_START = "verifier_start"
     VERIFIER_DONE = "verifier_done"
     RECORD_WRITTEN = "record_written"

@@ -221,7 +221,15 @@ def test_unwritable_output_directory_is_said_before_anything_runs(bench: Any, tm
 def test_progress_as_json_lines(bench: Any) -> None:
     done = bench([question(1)], "echo 42").run("--progress", "json")
     events = [json.loads(line)["event"] for line in done.err.splitlines()]
-    for name in ("run_start", "task_start", "producer_start", "verifier_done", "task_done", "run_done"):
+    for name in (
+        "run_start",
+        "task_start",
+        "producer_start",
+        "sandbox_command",
+        "verifier_done",
+        "task_done",
+        "run_done",
+    ):
         assert name in events
     assert events.index("task_start") < events.index("verifier_done") < events.index("run_done")
 
@@ -383,3 +391,10 @@ def test_a_wrong_answer_is_not_marked_by_what_is_scrubbed(bench: Any) -> None:
     assert "[redacted]" not in json.dumps(
         {k: v for k, v in record.items() if k not in {"resource_summary", "hidden_values"}}
     )
+
+
+def test_commands_are_shown_on_one_line_when_asked(bench: Any) -> None:
+    done = bench([question(1)], "echo 42\necho \x1b[2J >&2").run("--show-command-output")
+    line = next(line for line in done.err.splitlines() if " $ " in line)
+    assert line.startswith("t1 #1 $ sh -lc")
+    assert "\033" not in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -16,17 +17,17 @@ from securebench.progress import Event, Progress, ProgressEvent, silent
 
 
 @contextmanager
-def open_display(style: str, show_agent_output: bool) -> Iterator[Progress]:
+def open_display(style: str, show_agent_output: bool, show_commands: bool = False) -> Iterator[Progress]:
     """The listener for one run. `auto` is live on a terminal and plain otherwise."""
     if style == "auto":
         style = "live" if sys.stderr is not None and sys.stderr.isatty() else "plain"
     if sys.stderr is None:
         style = "quiet"
     if style == "live":
-        with _live(show_agent_output) as listener:
+        with _live(show_agent_output, show_commands) as listener:
             yield listener
     else:
-        listeners: dict[str, Progress] = {"json": _json_lines, "plain": _Plain(show_agent_output)}
+        listeners: dict[str, Progress] = {"json": _json_lines, "plain": _Plain(show_agent_output, show_commands)}
         yield listeners.get(style, silent)
 
 
@@ -37,8 +38,8 @@ def _json_lines(event: ProgressEvent) -> None:
 class _Plain:
     """One line per finished task, readable in a log."""
 
-    def __init__(self, show_agent_output: bool) -> None:
-        self.show_agent_output = show_agent_output
+    def __init__(self, show_agent_output: bool, show_commands: bool) -> None:
+        self.show_agent_output, self.show_commands = show_agent_output, show_commands
         self.counts = _Counts()
 
     def __call__(self, event: ProgressEvent) -> None:
@@ -59,6 +60,8 @@ class _Plain:
             return f"{done} {event.task_id} #{event.attempt}: {data['status']}{reason} {data['seconds']:.2f} s"
         if event.event is Event.PRODUCER_OUTPUT and self.show_agent_output:
             return agent_lines(event)
+        if event.event is Event.SANDBOX_COMMAND and self.show_commands:
+            return command_line(event)
         return None
 
 
@@ -66,6 +69,11 @@ def agent_lines(event: ProgressEvent) -> str:
     """What an agent printed, each line marked with whose it is, control characters made visible."""
     mark = f"{event.task_id} #{event.attempt} │ "
     return "\n".join(mark + line for line in visible(event.data["text"]).splitlines())
+
+
+def command_line(event: ProgressEvent) -> str:
+    """A command as a person would type it, on one line."""
+    return f"{event.task_id} #{event.attempt} $ {one_line(shlex.join(event.data['argv']), 200)}"
 
 
 class _Counts:
@@ -101,7 +109,7 @@ class _Counts:
 
 
 @contextmanager
-def _live(show_agent_output: bool) -> Iterator[Progress]:
+def _live(show_agent_output: bool, show_commands: bool) -> Iterator[Progress]:
     from rich.console import Console, Group, RenderableType
     from rich.live import Live
     from rich.progress_bar import ProgressBar
@@ -134,5 +142,7 @@ def _live(show_agent_output: bool) -> Iterator[Progress]:
                 live.console.print(Text(f"note: {visible(str(event.data['message']))}", "dim"))
             elif event.event is Event.PRODUCER_OUTPUT and show_agent_output:
                 live.console.print(Text(agent_lines(event), "dim"))
+            elif event.event is Event.SANDBOX_COMMAND and show_commands:
+                live.console.print(Text(command_line(event), "dim"))
 
         yield listener

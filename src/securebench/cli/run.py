@@ -20,6 +20,7 @@ import click
 @click.option("--workers", type=click.IntRange(min=1), help="Attempts side by side; default: the number of cores.")
 @click.option("--publishable", is_flag=True, help="Refuse whatever a published result must not rest on.")
 @click.option("--show-agent-output", is_flag=True, help="Mirror what the agent prints.")
+@click.option("--show-command-output", is_flag=True, help="Show the commands that are run in sandboxes.")
 @click.option("--quiet", is_flag=True, help="No progress, only the result.")
 @click.option(
     "--progress", type=click.Choice(["auto", "plain", "json"]), default="auto", help="How to show progress on stderr."
@@ -34,6 +35,7 @@ def command(
     workers: int | None,
     publishable: bool,
     show_agent_output: bool,
+    show_command_output: bool,
     quiet: bool,
     progress: str,
     as_json: bool,
@@ -50,7 +52,7 @@ def command(
     config = with_tester_overrides(load_tester_config(config_path, env=env), output_dir=output_dir)
     if publishable:
         _check_publishable(config.manifest, config.tasks, limit)
-    with open_display("quiet" if quiet else progress, show_agent_output) as show:
+    with open_display("quiet" if quiet else progress, show_agent_output, show_command_output) as show:
         summary = run_tester_config(config, limit=limit, progress=show, resume=resume, workers=workers)
     print_summary(summary, as_json)
     if summary.interrupted:

@@ -80,6 +80,9 @@ async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int)
         text = data.decode("utf-8", "replace")
         context.progress(ProgressEvent(Event.PRODUCER_OUTPUT, task.id, attempt, {"stream": stream, "text": text}))
 
+    def started(argv: tuple[str, ...]) -> None:
+        context.progress(ProgressEvent(Event.SANDBOX_COMMAND, task.id, attempt, {"argv": list(argv)}))
+
     request = ProducerRequest(
         task_id=task.id,
         kind=family(task.task_type).candidate,
@@ -87,6 +90,7 @@ async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int)
         view=task.view_for(Component.AGENT),
         environment=task.environment,
         on_output=show,
+        on_command=started,
     )
     nothing = Production(candidate=None)
     try:

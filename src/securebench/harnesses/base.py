@@ -24,6 +24,7 @@ class ProducerRequest:
     view: ResourceView
     environment: TaskEnvironment
     on_output: Callable[[str, bytes], None] | None = None
+    on_command: Callable[[tuple[str, ...]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

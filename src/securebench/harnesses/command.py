@@ -58,7 +58,10 @@ class CommandHarnessProducer:
             (seed := staging / "seed").mkdir()
             materializer.materialize(plan, seed)
             async with self.sandbox.open(self._spec(request, seed)) as session:
-                result = await session.run(self._command(request))
+                command = self._command(request)
+                if request.on_command is not None:
+                    request.on_command(command.argv)
+                result = await session.run(command)
                 await session.stop()
                 candidate, failure = self._extract(request, session, result)
         return Production(

@@ -147,7 +147,7 @@ def multi_platform(*images: Image) -> dict[str, bytes]:
     unknown = {"os": "unknown", "architecture": "unknown"}
     manifests.append(descriptor(b"absent", MANIFEST, platform=unknown, annotations=note))
     nested = index(*manifests)
-    name = {"org.opencontainers.image.ref.name": "ghcr.io/a/b:1"}
+    name = {"org.opencontainers.image.ref.name": "images.example/a/b:1"}
     return {**files, blob_path(nested): nested, "index.json": index(descriptor(nested, INDEX, annotations=name))}
 
 
@@ -156,12 +156,12 @@ def test_the_hosts_platform_is_chosen(store: ImageStore, tmp_path: Path) -> None
     files = multi_platform(other, mine)
     image = store.import_image(write_tar(tmp_path / "multi.tar", files))
     assert image.digest == mine.id
-    assert image.references == ("ghcr.io/a/b:1",)
+    assert image.references == ("images.example/a/b:1",)
     # A pinned name works with the digest of the index, of the manifest, and of the config.
     (top,) = json.loads(files["index.json"])["manifests"]
     manifest = digest(mine.manifest([gzip.compress(layer, mtime=0) for layer in mine.layers]))
     for pin in (top["digest"], manifest, mine.id):
-        assert store.resolve(f"ghcr.io/a/b@{pin}").digest == mine.id
+        assert store.resolve(f"images.example/a/b@{pin}").digest == mine.id
 
 
 @pytest.mark.parametrize("declared", [True, False])
