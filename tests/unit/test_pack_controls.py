@@ -42,10 +42,11 @@ def test_a_row_that_rewards_an_echo_is_found_with_its_line(tmp_path: Path) -> No
     assert not report.ok
 
 
-def test_sharing_the_work_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shares", [2, 3, 4, 7])
+def test_sharing_the_work_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: int) -> None:
     directory = write_pack(tmp_path, rows(40))
     alone = check(directory)
-    monkeypatch.setattr(pack_controls, "_shares", lambda _: 3)
+    monkeypatch.setattr(pack_controls, "_shares", lambda _: shares)
     shared = check(directory)
     assert shared.as_json() == alone.as_json()
     assert len(shared.violations) >= 8
