@@ -101,9 +101,9 @@ def test_an_unreadable_workspace_is_the_candidates_failure(bench: Any) -> None:
     done = work.run()
     assert done.code == 0, done.err
     [record] = work.records()
-    if os.geteuid() != 0:
-        assert record["failure_reason"] == "candidate_refused"
-    assert record["verification_status"] in {"passed", "failed"}
+    # Root may read it all the same; for everyone else it is refused. Never an error of the host's.
+    expected = ("passed", None) if os.geteuid() == 0 else ("failed", "candidate_refused")
+    assert (record["verification_status"], record["failure_reason"]) == expected
 
 
 def test_nothing_is_left_on_the_host(bench: Any, tmp_path: Path) -> None:
