@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -15,10 +17,12 @@ import anyio
 
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
+from securebench.candidates.store import CandidateStore
 from securebench.engine.attempt import AttemptContext, run_attempt
 from securebench.engine.preflight import check_out_of_sight, check_supported, check_walls, task_roots
 from securebench.engine.resume import finished_before
 from securebench.errors import StoreError
+from securebench.families.registry import FAMILIES
 from securebench.harnesses.factory import build_harness_producer, needs_sandbox
 from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, silent
 from securebench.records.record import Identity
@@ -61,7 +65,8 @@ async def _run(
     check_supported(config, pack)
     tasks = compile_benchmark_pack(pack, limit=limit)
     sandbox, notice = None, ""
-    if needs_sandbox(config):
+    executes = any(FAMILIES[entry.family].executes for entry in pack.entries[: len(tasks)])
+    if needs_sandbox(config) or executes:
         roots = task_roots(entry.image for entry in pack.entries[: len(tasks)])
         check_out_of_sight(config, roots)
         selection = await select_sandbox(
@@ -87,7 +92,14 @@ async def _run(
         )
         for text in filter(None, (notice, str(store.repair) if store.repair else "")):
             progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text}))
-        context = AttemptContext(identity, producer, progress)
+        context = AttemptContext(
+            identity=identity,
+            producer=producer,
+            progress=progress,
+            sandbox=sandbox,
+            store=CandidateStore(config.output_dir / "candidates"),
+            seed=_secret_seed(config),
+        )
         try:
             await _run_attempts(context, store, tally, tasks, todo, workers or _default_workers(config))
         except BaseException:
@@ -166,6 +178,14 @@ def _plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunP
         attempts=len(tasks) * config.run.attempts,
         limit=limit,
     )
+
+
+def _secret_seed(config: TesterConfig) -> bytes:
+    """Decides what no candidate may guess. A run that sets `run.seed` can be repeated; it is then no secret to those
+    who read its tester file, which no sandbox can."""
+    if config.run.seed is None:
+        return secrets.token_bytes(32)
+    return hashlib.sha256(f"securebench seed {config.run.seed}".encode()).digest()
 
 
 def _default_workers(config: TesterConfig) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from securebench.candidates.store import CandidateStore
 from securebench.errors import (
     CandidateError,
     ConfigError,
@@ -24,8 +25,9 @@ from securebench.harnesses.base import HarnessProducer, ProducerRequest, Product
 from securebench.progress import Event, Progress, ProgressEvent
 from securebench.records.record import Identity, Judged, candidate_record
 from securebench.resources import Component
+from securebench.sandboxes.base import Sandbox
 from securebench.tasks import SecureBenchTask
-from securebench.verifiers.base import Status
+from securebench.verifiers.base import Status, Verification
 from securebench.verifiers.registry import verifier_for_task_type
 
 
@@ -36,6 +38,9 @@ class AttemptContext:
     identity: Identity
     producer: HarnessProducer
     progress: Progress
+    sandbox: Sandbox | None
+    store: CandidateStore
+    seed: bytes
 
 
 async def run_attempt(context: AttemptContext, task: SecureBenchTask, attempt: int) -> dict[str, Any]:
@@ -53,7 +58,7 @@ async def run_attempt(context: AttemptContext, task: SecureBenchTask, attempt: i
     emit(Event.PRODUCER_DONE, seconds=round(produce_seconds, 3), failure_reason=judged and judged.failure_reason)
     if judged is None:
         emit(Event.VERIFIER_START)
-        judged = await _verify(task, production)
+        judged = await _verify(context, task, production)
         emit(Event.VERIFIER_DONE, status=judged.status)
     verify_seconds = clock.lap()
     record = candidate_record(
@@ -104,15 +109,26 @@ async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int)
     return production, None
 
 
-async def _verify(task: SecureBenchTask, production: Production) -> Judged:
+async def _verify(context: AttemptContext, task: SecureBenchTask, production: Production) -> Judged:
     verifier = verifier_for_task_type(task.task_type)
     if verifier is None:
         return Judged(Status.PENDING, message=f"{task.task_type} has no verifier yet")
     if production.candidate is None:
         return _failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
+    verification = Verification(
+        task_id=task.id,
+        candidate=production.candidate,
+        evaluator=task.view_for(Component.EVALUATOR),
+        tests=task.view_for(Component.TEST_SANDBOX),
+        worker=task.view_for(Component.WORKER),
+        environment=task.environment,
+        sandbox=context.sandbox,
+        store=context.store,
+        seed=context.seed,
+    )
     try:
-        result = await verifier.verify(task.id, task.view_for(Component.EVALUATOR), production.candidate)
-    except (InfrastructureError, ConfigError) as error:
+        result = await verifier.verify(verification)
+    except (InfrastructureError, ConfigError, IntegrityError) as error:
         return Judged(Status.ERROR, message=str(error))
     except CandidateError as error:
         return _failed(error)
@@ -127,6 +143,8 @@ async def _verify(task: SecureBenchTask, production: Production) -> Judged:
         stdout=result.stdout,
         stderr=result.stderr,
         metadata=result.metadata,
+        controls=result.controls,
+        usage=result.usage,
     )
 
 

@@ -119,6 +119,7 @@ class Family:
     candidate: CandidateKind
     verifier: str | None = None  # "module:Class", imported when first needed
     check: RowCheck = no_check
+    executes: bool = False  # whether a verdict needs candidate code to run
 
     @cached_property
     def lanes(self) -> Mapping[str, Visibility]:

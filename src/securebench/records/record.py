@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -40,6 +40,8 @@ class Judged:
     stdout: str = ""
     stderr: str = ""
     metadata: Mapping[str, Any] | None = None
+    controls: Sequence[Mapping[str, Any]] = ()
+    usage: Mapping[str, Any] | None = None
 
 
 def candidate_record(
@@ -76,8 +78,8 @@ def candidate_record(
         "verifier_metadata": redact.value(judged.metadata or {}),
         "resource_summary": task.resource_summary(),
         "hidden_values": {r.name: REDACTED for r in task.resources.resources if r.visibility is not Visibility.PUBLIC},
-        "controls": [],
-        "usage": {},
+        "controls": [redact.value(dict(control)) for control in judged.controls],
+        "usage": dict(judged.usage or {}),
         "cost": None,
         "timings": {name: round(value, 4) for name, value in timings.items()},
         "digests": {

@@ -9,8 +9,11 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from securebench.candidates.artifact import CandidateArtifact
+from securebench.candidates.store import CandidateStore
+from securebench.environment import TaskEnvironment
 from securebench.errors import FailureReason
 from securebench.resources import ResourceView
+from securebench.sandboxes.base import Sandbox
 
 
 class Status(StrEnum):
@@ -45,6 +48,8 @@ class VerificationResult:
     stdout: str = ""
     stderr: str = ""
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    controls: tuple[Mapping[str, Any], ...] = ()  # what was run beside the tests, what had to come out, and what did
+    usage: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         if self.passed != (self.status is Status.PASSED):
@@ -55,9 +60,24 @@ class VerificationResult:
             raise ValueError(f"score {self.score} is outside 0…1")
 
 
-class Verifier(Protocol):
-    """Judges one candidate. `evaluator` is the view with the answers; it goes to no other component."""
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """All that one verdict may rest on. `evaluator` is the view with the answers; it goes to no other component."""
 
-    async def verify(self, task_id: str, evaluator: ResourceView, candidate: CandidateArtifact) -> VerificationResult:
+    task_id: str
+    candidate: CandidateArtifact
+    evaluator: ResourceView
+    tests: ResourceView  # for the test sandbox
+    worker: ResourceView  # for the sandbox that runs candidate code
+    environment: TaskEnvironment = field(default_factory=TaskEnvironment)
+    sandbox: Sandbox | None = None  # None where the run executes nothing
+    store: CandidateStore | None = None  # the captured bytes of patches and workspaces
+    seed: bytes = b""  # secret until the run ends; decides orders and names no candidate may guess
+
+
+class Verifier(Protocol):
+    """Judges one candidate."""
+
+    async def verify(self, verification: Verification) -> VerificationResult:
         """Raises InfrastructureError only for faults of the host; whatever the candidate does is a verdict."""
         ...

@@ -10,11 +10,9 @@ from securebench.answers.characters import MAX_RESPONSE
 from securebench.answers.numbers import exact
 from securebench.answers.tokens import Tokens, read_tokens, token_f1
 from securebench.answers.verdict import TextVerdict, malformed, no_answer, passed, wrong
-from securebench.candidates.artifact import CandidateArtifact
 from securebench.families.free_response import ContainsAnyRubric, FreeResponseEval, JudgeRubric
-from securebench.resources import ResourceView
 from securebench.verifiers._text_answers import result, typed
-from securebench.verifiers.base import Assurance, Status, VerificationResult
+from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
 
 
 def judge_contains_any(rubric: ContainsAnyRubric, text: str) -> TextVerdict:
@@ -69,11 +67,12 @@ def _states(response: Tokens, answer: Tokens, least: Fraction) -> bool:
 
 
 class FreeResponseVerifier:
-    async def verify(self, task_id: str, evaluator: ResourceView, candidate: CandidateArtifact) -> VerificationResult:
-        rubric = typed(FreeResponseEval, evaluator, task_id, without=("reference_answer",)).rubric
+    async def verify(self, verification: Verification) -> VerificationResult:
+        task_id = verification.task_id
+        rubric = typed(FreeResponseEval, verification.evaluator, task_id, without=("reference_answer",)).rubric
         if isinstance(rubric, JudgeRubric):
             return _no_judge_yet(task_id)
-        return result(task_id, judge_contains_any(rubric, candidate.text or ""))
+        return result(task_id, judge_contains_any(rubric, verification.candidate.text or ""))
 
 
 def _no_judge_yet(task_id: str) -> VerificationResult:

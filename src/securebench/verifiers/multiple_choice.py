@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from securebench.answers.options import letters, read_labelled_option, read_options
 from securebench.answers.slot import final_slot
 from securebench.answers.verdict import TextVerdict, passed, wrong
-from securebench.candidates.artifact import CandidateArtifact
 from securebench.families.multiple_choice import FAMILY, MultipleChoiceEval, MultipleChoiceInput, right_options
-from securebench.resources import ResourceView
 from securebench.verifiers._text_answers import require_checked, result, typed
-from securebench.verifiers.base import VerificationResult
+from securebench.verifiers.base import Verification, VerificationResult
 
 
 def judge_multiple_choice(public: MultipleChoiceInput, private: MultipleChoiceEval, text: str) -> TextVerdict:
@@ -60,8 +58,9 @@ def judge_with_key(key: OptionKey, text: str) -> TextVerdict:
 
 
 class MultipleChoiceVerifier:
-    async def verify(self, task_id: str, evaluator: ResourceView, candidate: CandidateArtifact) -> VerificationResult:
-        public = typed(MultipleChoiceInput, evaluator, task_id)
-        private = typed(MultipleChoiceEval, evaluator, task_id)
+    async def verify(self, verification: Verification) -> VerificationResult:
+        task_id = verification.task_id
+        public = typed(MultipleChoiceInput, verification.evaluator, task_id)
+        private = typed(MultipleChoiceEval, verification.evaluator, task_id)
         require_checked(FAMILY, public, private, task_id)
-        return result(task_id, judge_multiple_choice(public, private, candidate.text or ""))
+        return result(task_id, judge_multiple_choice(public, private, verification.candidate.text or ""))

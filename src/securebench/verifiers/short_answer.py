@@ -5,11 +5,9 @@ from __future__ import annotations
 from securebench.answers.short import AnswerKey
 from securebench.answers.slot import final_slot
 from securebench.answers.verdict import TextVerdict, malformed, passed, wrong
-from securebench.candidates.artifact import CandidateArtifact
 from securebench.families.short_answer import ShortAnswerEval, ShortAnswerInput, row_key
-from securebench.resources import ResourceView
 from securebench.verifiers._text_answers import result, typed
-from securebench.verifiers.base import VerificationResult
+from securebench.verifiers.base import Verification, VerificationResult
 
 
 def judge_short_answer(public: ShortAnswerInput, private: ShortAnswerEval, text: str) -> TextVerdict:
@@ -36,7 +34,8 @@ def judge_with_key(key: AnswerKey, text: str) -> TextVerdict:
 
 
 class ShortAnswerVerifier:
-    async def verify(self, task_id: str, evaluator: ResourceView, candidate: CandidateArtifact) -> VerificationResult:
-        public = typed(ShortAnswerInput, evaluator, task_id)
-        private = typed(ShortAnswerEval, evaluator, task_id)
-        return result(task_id, judge_short_answer(public, private, candidate.text or ""))
+    async def verify(self, verification: Verification) -> VerificationResult:
+        task_id = verification.task_id
+        public = typed(ShortAnswerInput, verification.evaluator, task_id)
+        private = typed(ShortAnswerEval, verification.evaluator, task_id)
+        return result(task_id, judge_short_answer(public, private, verification.candidate.text or ""))

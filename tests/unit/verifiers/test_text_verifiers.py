@@ -13,10 +13,11 @@ from securebench.errors import FailureReason, PackError
 from securebench.families.base import CandidateKind
 from securebench.families.registry import FAMILIES
 from securebench.resources import Component, Resource, ResourceBundle, ResourceView, Visibility
-from securebench.verifiers.base import Assurance, Status, VerificationResult
+from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
 from securebench.verifiers.registry import verifier_for_task_type
 
 SECRET = "s3cr3t-marker"
+PARTS = {"tests": Component.TEST_SANDBOX, "worker": Component.WORKER}
 
 
 def view(public: dict[str, Any], hidden: dict[str, Any]) -> ResourceView:
@@ -29,7 +30,8 @@ def verify(family: str, evaluator: ResourceView, text: str | None) -> Verificati
     verifier = verifier_for_task_type(family)
     assert verifier is not None
     candidate = CandidateArtifact(task_id="t", kind=CandidateKind.TEXT, text=text)
-    return asyncio.run(verifier.verify("t", evaluator, candidate))
+    nothing = {part: ResourceView(component, ()) for part, component in PARTS.items()}
+    return asyncio.run(verifier.verify(Verification("t", candidate, evaluator, **nothing)))
 
 
 ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
