@@ -7,6 +7,7 @@ SecureBenchError
 │   └── ProducerError      the agent under test: it crashed, ran out of time or flooded its output
 ├── InfrastructureError    the host: recorded as `error`; the only branch that may be retried (exit 3)
 │   ├── SandboxError       a backend could not start, run or clean up
+│   ├── JudgeUnfit         a model judge got a response wrong whose verdict is known
 │   ├── SandboxUnavailable no backend here gives what was required; carries the remedy
 │   └── StoreError         the run directory cannot be written, read or locked
 └── IntegrityError         evidence that does not check out: never retried (exit 1)
@@ -107,6 +108,10 @@ class SandboxUnavailable(InfrastructureError):
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{message}\n{remedy}")
         self.remedy = remedy
+
+
+class JudgeUnfit(InfrastructureError):
+    """A model judge failed its controls; none of its verdicts on that task counts."""
 
 
 class StoreError(InfrastructureError):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -27,6 +27,7 @@ MAX_ENV_BYTES = 256 * 1024
 RunId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 Positive = Annotated[int, Field(gt=0)]
+Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=2000)]
 
 
 def _no_nul(text: str) -> str:
@@ -76,6 +77,17 @@ class BudgetSection(ClosedModel):
     seconds: Seconds | None = None
 
 
+class JudgeSection(ClosedModel):
+    """The model that judges prose: an OpenAI-compatible endpoint, and how often it is asked."""
+
+    base_url: Url
+    model: Text
+    api_key_env: EnvName | None = None
+    votes: Annotated[int, Field(ge=1, le=25)] = 3
+    timeout_seconds: Seconds = 120.0
+    max_tokens: Positive = 256
+
+
 class ExecutorSection(ClosedModel):
     type: Literal["local", "ray"] = "local"
     address: Text | None = None
@@ -119,7 +131,7 @@ class ClaudeCodeConfig(AgentCliConfig):
 class ChatConfig(ClosedModel):
     """Any OpenAI-compatible endpoint."""
 
-    base_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=2000)]
+    base_url: Url
     model: Text
     api_key_env: EnvName | None = None
     timeout_seconds: Seconds = 300.0
@@ -191,6 +203,7 @@ class TesterFile03(ClosedModel):
     verification: VerificationSection = Field(default_factory=VerificationSection)
     sandbox: SandboxSection = Field(default_factory=SandboxSection)
     budget: BudgetSection = Field(default_factory=BudgetSection)
+    judge: JudgeSection | None = None
     executor: ExecutorSection = Field(default_factory=ExecutorSection)
     records: RecordsSection = Field(default_factory=RecordsSection)
 
@@ -219,9 +232,11 @@ class TesterConfig:
     verification: VerificationPolicy
     sandbox: SandboxSection
     budget: BudgetSection
+    judge: JudgeSection | None
     executor: ExecutorSection
     records: RecordsSection
     env: Mapping[str, str]
+    judge_key: str | None = field(default=None, repr=False)
 
     @property
     def run_id(self) -> str:
@@ -238,6 +253,7 @@ class TesterConfig:
                 ],
                 "sandbox": self.sandbox.model_dump(mode="json"),
                 "budget": self.budget.model_dump(mode="json"),
+                **({"judge": self.judge.model_dump(mode="json")} if self.judge else {}),
                 "attempts": self.run.attempts,
                 "seed": self.run.seed,
             }
@@ -279,10 +295,22 @@ def _resolve(document: YamlDocument, base: Path, env: Mapping[str, str]) -> Test
         ),
         sandbox=extended.sandbox if extended else SandboxSection(),
         budget=extended.budget if extended else BudgetSection(),
+        judge=extended.judge if extended else None,
         executor=extended.executor if extended else ExecutorSection(),
         records=extended.records if extended else RecordsSection(),
         env={name: env[name] for name in model.harness.env if name in env},
+        judge_key=_judge_key(extended.judge if extended else None, env),
     )
+
+
+def _judge_key(judge: JudgeSection | None, env: Mapping[str, str]) -> str | None:
+    if judge is None or judge.api_key_env is None:
+        return None
+    if judge.api_key_env not in env:
+        raise ConfigError(
+            f"judge.api_key_env names {judge.api_key_env}, which is not set; export it or put it into --env-file"
+        )
+    return env[judge.api_key_env]
 
 
 def _check_version(document: YamlDocument) -> None:

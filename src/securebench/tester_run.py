@@ -18,6 +18,7 @@ import anyio
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
+from securebench.egress.model_endpoint import ModelEndpoint
 from securebench.engine.attempt import AttemptContext, run_attempt
 from securebench.engine.preflight import check_out_of_sight, check_supported, check_walls, task_roots
 from securebench.engine.resume import finished_before
@@ -31,6 +32,7 @@ from securebench.records.summary import RunPlan, Tally, TesterRunSummary, write_
 from securebench.sandboxes.base import ISOLATED
 from securebench.sandboxes.select import select_sandbox
 from securebench.tester_config import TesterConfig
+from securebench.verifiers.judge.panel import Panel
 
 
 def with_tester_overrides(config: TesterConfig, *, output_dir: Path | str | None = None) -> TesterConfig:
@@ -98,6 +100,7 @@ async def _run(
             progress=progress,
             sandbox=sandbox,
             store=CandidateStore(config.output_dir / "candidates"),
+            judge=_judge(config),
             seed=_secret_seed(config),
         )
         try:
@@ -178,6 +181,13 @@ def _plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunP
         attempts=len(tasks) * config.run.attempts,
         limit=limit,
     )
+
+
+def _judge(config: TesterConfig) -> Panel | None:
+    if (judge := config.judge) is None:
+        return None
+    endpoint = ModelEndpoint(judge.base_url, judge.model, config.judge_key, judge.timeout_seconds, judge.max_tokens)
+    return Panel(endpoint, judge.votes)
 
 
 def _secret_seed(config: TesterConfig) -> bytes:

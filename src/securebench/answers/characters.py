@@ -36,6 +36,12 @@ def is_readable(text: str, also: str = "\t") -> bool:
     return text.isascii() or (_INVISIBLE.search(text) is None and not _has_long_mark_run(text))
 
 
+def without_invisible(text: str) -> str:
+    """`text` as a person sees it: without what `is_readable` refuses, but for white space."""
+    kept = "".join(c for c in text if c in BLANK or unicodedata.category(c) not in _REFUSED_CATEGORIES)
+    return _INVISIBLE.sub("", kept)
+
+
 def _has_long_mark_run(text: str) -> bool:
     run = 0
     for char in text:

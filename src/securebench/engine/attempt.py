@@ -28,6 +28,7 @@ from securebench.resources import Component
 from securebench.sandboxes.base import Sandbox
 from securebench.tasks import SecureBenchTask
 from securebench.verifiers.base import Status, Verification
+from securebench.verifiers.judge.panel import Panel
 from securebench.verifiers.registry import verifier_for_task_type
 
 
@@ -40,6 +41,7 @@ class AttemptContext:
     progress: Progress
     sandbox: Sandbox | None
     store: CandidateStore
+    judge: Panel | None
     seed: bytes
 
 
@@ -124,6 +126,7 @@ async def _verify(context: AttemptContext, task: SecureBenchTask, production: Pr
         environment=task.environment,
         sandbox=context.sandbox,
         store=context.store,
+        judge=context.judge,
         seed=context.seed,
     )
     try:

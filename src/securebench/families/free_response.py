@@ -42,7 +42,8 @@ class JudgeRubric(ClosedModel):
 
     type: Literal["judge"]
     criteria: Text
-    pass_score: Annotated[float, Field(gt=0, le=1)] = 1.0
+    rejected_answers: Texts = ()
+    pass_score: Annotated[float, Field(gt=0, le=1)] = 1.0  # the share of votes it takes
     controls: Annotated[tuple[Control, ...], Field(min_length=1)]
 
 
@@ -53,8 +54,6 @@ class FreeResponseEval(EvalModel):
 
 def _check(public: FreeResponseInput, private: FreeResponseEval) -> Iterable[tuple[Loc, str]]:  # noqa: ARG001
     rubric = private.rubric
-    if isinstance(rubric, JudgeRubric):
-        return
     rejected = []
     for index, answer in enumerate(rubric.rejected_answers):
         tokens = read_tokens(answer)
@@ -62,6 +61,10 @@ def _check(public: FreeResponseInput, private: FreeResponseEval) -> Iterable[tup
             yield ("eval", "rubric", "rejected_answers", index), _UNREADABLE
         else:
             rejected.append(tokens.folded())
+    if isinstance(rubric, JudgeRubric):
+        if all(control.passes for control in rubric.controls):
+            yield ("eval", "rubric", "controls"), "needs a response that must not pass, or any judge will do"
+        return
     for index, answer in enumerate(rubric.accepted_answers):
         place = ("eval", "rubric", "accepted_answers", index)
         tokens = read_tokens(answer)

@@ -14,6 +14,7 @@ from securebench.environment import TaskEnvironment
 from securebench.errors import FailureReason
 from securebench.resources import ResourceView
 from securebench.sandboxes.base import Sandbox
+from securebench.verifiers.judge.panel import Panel
 
 
 class Status(StrEnum):
@@ -31,6 +32,7 @@ class Assurance(StrEnum):
     PURE = "pure"  # text compared by trusted code
     ISOLATED = "isolated"  # candidate code ran, the verdict was computed elsewhere
     SHARED_PROCESS = "shared_process"  # tests ran inside the candidate's process; tamper evidence only
+    JUDGED = "judged"  # a model read the response and decided, after its controls held
     GUARDED = "guarded"  # no kernel isolation was available
     UNSAFE = "unsafe"  # the operator switched protection off
 
@@ -72,6 +74,7 @@ class Verification:
     environment: TaskEnvironment = field(default_factory=TaskEnvironment)
     sandbox: Sandbox | None = None  # None where the run executes nothing
     store: CandidateStore | None = None  # the captured bytes of patches and workspaces
+    judge: Panel | None = None  # None where the run names no judge
     seed: bytes = b""  # secret until the run ends; decides orders and names no candidate may guess
 
 

@@ -1,4 +1,4 @@
-"""`free_response`: a whole response against a deterministic rubric. A judge's rubric stays pending."""
+"""`free_response`: a whole response against a deterministic rubric, or before a model judge where the run names one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from securebench.answers.characters import MAX_RESPONSE
 from securebench.answers.numbers import exact
 from securebench.answers.tokens import Tokens, read_tokens, token_f1
 from securebench.answers.verdict import TextVerdict, malformed, no_answer, passed, wrong
-from securebench.families.free_response import ContainsAnyRubric, FreeResponseEval, JudgeRubric
+from securebench.families.free_response import ContainsAnyRubric, FreeResponseEval, FreeResponseInput, JudgeRubric
+from securebench.verifiers._pack_text import read_pack_text
 from securebench.verifiers._text_answers import result, typed
 from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
+from securebench.verifiers.judge.question import Matter
+from securebench.verifiers.judged_response import judge_response
 
 
 def judge_contains_any(rubric: ContainsAnyRubric, text: str) -> TextVerdict:
@@ -71,16 +74,30 @@ class FreeResponseVerifier:
         task_id = verification.task_id
         rubric = typed(FreeResponseEval, verification.evaluator, task_id, without=("reference_answer",)).rubric
         if isinstance(rubric, JudgeRubric):
-            return _no_judge_yet(task_id)
+            if verification.judge is None:
+                return _no_judge(task_id)
+            matter = _matter(verification, rubric)
+            return await judge_response(task_id, matter, rubric, verification.candidate.text or "", verification.judge)
         return result(task_id, judge_contains_any(rubric, verification.candidate.text or ""))
 
 
-def _no_judge_yet(task_id: str) -> VerificationResult:
+def _matter(verification: Verification, rubric: JudgeRubric) -> Matter:
+    public = typed(FreeResponseInput, verification.evaluator, verification.task_id)
+    reference = verification.evaluator.values().get("reference_answer")
+    if isinstance(reference, dict):
+        [file] = [f for r in verification.evaluator if r.name == "reference_answer" for f in r.files]
+        reference = read_pack_text(file, verification.task_id)
+    return Matter(public.prompt, public.context, rubric.criteria, reference)
+
+
+def _no_judge(task_id: str) -> VerificationResult:
     return VerificationResult(
         task_id=task_id,
         status=Status.PENDING,
         passed=False,
         score=0.0,
         assurance=Assurance.PURE,
-        metadata=MappingProxyType({"rule": "judge", "note": "this rubric needs a model judge, and none is available"}),
+        metadata=MappingProxyType(
+            {"rule": "judge", "note": "this rubric needs a model judge; name one in the tester file under judge"}
+        ),
     )

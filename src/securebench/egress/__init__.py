@@ -1,0 +1,1 @@
+"""The way out of the house: endpoints, and who may reach them with which key."""
