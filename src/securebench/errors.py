@@ -37,7 +37,13 @@ class FailureReason(StrEnum):
     MALFORMED_ANSWER = "malformed_answer"
     AMBIGUOUS_ANSWER = "ambiguous_answer"
     WRONG_ANSWER = "wrong_answer"
+    WORKER_TIMEOUT = "worker_timeout"  # candidate code did not answer in time
+    WORKER_CRASHED = "worker_crashed"  # candidate code ended the process it ran in, or never loaded
+    WORKER_OUTPUT_LIMIT = "worker_output_limit"
+    WORKER_MEMORY_LIMIT = "worker_memory_limit"
+    PROTOCOL_VIOLATION = "protocol_violation"  # bytes out of turn, out of bounds or out of form
     INTERNAL_ERROR = "internal_error"  # our own code failed on candidate bytes; never a way out of the score
+    TESTS_FAILED = "tests_failed"
     TAMPERING = "tampering"
     BUDGET_EXHAUSTED = "budget_exhausted"
 

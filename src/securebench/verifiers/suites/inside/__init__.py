@@ -1,0 +1,1 @@
+"""What runs beside candidate code: standard library only, one file each, Python 3.8 or newer."""

@@ -1,0 +1,194 @@
+"""Reports in, verdicts out: the one explicit path to a pass, and everything beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from securebench.errors import FailureReason, PackError
+from securebench.verifiers.suites.evaluation import decoys_that_pass, judge_sabotage, judge_suite
+from securebench.verifiers.suites.ids import TestId, read_id
+from securebench.verifiers.suites.observations import read_report
+from securebench.verifiers.suites.sabotage import changed_functions, gutted, sabotaged
+from securebench.verifiers.suites.staging import Staged, stage_suite
+
+SOURCE = "def test_a():\n    assert f() == 1\n\ndef test_b():\n    assert g()\n"
+A, B = TestId("t/test_x.py", "test_a"), TestId("t/test_x.py", "test_b")
+
+
+def staged() -> Staged:
+    return stage_suite("pytest", [A, B], {"t/test_x.py": SOURCE}.get, Random(3))
+
+
+def lines(events: Iterable[object]) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def said(test: object, outcome: str, when: str = "call") -> dict[str, str]:
+    return {"event": "test", "id": str(test), "when": when, "outcome": outcome}
+
+
+test_line.__test__ = False  # type: ignore[attr-defined]
+
+
+def honest(s: Staged, **changes: str) -> list[object]:
+    """What an honest run of right code reports; `changes` replace single outcomes."""
+    outcomes = {s.truths[A]: "passed", s.truths[B]: "passed", s.decoys[A][0]: "failed", s.canary: "failed"}
+    names = {"a": s.truths[A], "b": s.truths[B], "decoy": s.decoys[A][0], "canary": s.canary}
+    for name, outcome in changes.items():
+        outcomes[names[name]] = outcome
+    return [*(said(test, outcome) for test, outcome in outcomes.items()), {"event": "end", "code": 1}]
+
+
+def verdict(events: list[object]) -> tuple[bool, FailureReason | None]:
+    result = judge_suite(staged(), read_report(lines(events)))
+    return result.passed, result.reason
+
+
+def test_honest_run_of_right_code_passes() -> None:
+    assert verdict(honest(staged())) == (True, None)
+
+
+@pytest.mark.parametrize("outcome", ["failed", "skipped", "xfailed"])
+@pytest.mark.parametrize("test", ["a", "b"])
+def test_test_that_does_not_pass_fails_the_candidate(test: str, outcome: str) -> None:
+    passed, reason = verdict(honest(staged(), **{test: outcome}))
+    assert not passed
+    assert reason is FailureReason.TESTS_FAILED
+
+
+@pytest.mark.parametrize("changes", [{"canary": "passed"}, {"decoy": "passed"}, {"canary": "skipped"}])
+def test_control_that_passes_is_tampering(changes: dict[str, str]) -> None:
+    assert verdict(honest(staged(), **changes)) == (False, FailureReason.TAMPERING)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_expected_test_that_is_not_reported_fails(missing: int) -> None:
+    events = honest(staged())
+    del events[missing]
+    assert verdict(events) == (False, FailureReason.TESTS_FAILED)
+
+
+@pytest.mark.parametrize("missing", [2, 3])
+def test_control_that_is_not_reported_is_tampering(missing: int) -> None:
+    events = honest(staged())
+    del events[missing]
+    assert verdict(events) == (False, FailureReason.TAMPERING)
+
+
+def test_code_that_does_not_load_is_a_failure_not_tampering() -> None:
+    assert verdict([{"event": "collected", "ids": []}, {"event": "end"}]) == (False, FailureReason.TESTS_FAILED)
+
+
+def test_test_reported_twice_does_not_pass() -> None:
+    s = staged()
+    assert not verdict([said(s.truths[A], "failed"), *honest(s)])[0]
+
+
+def test_nothing_counts_without_the_end_and_nothing_after_it() -> None:
+    events = honest(staged())
+    assert not verdict(events[:-1])[0]
+    assert not verdict([*events, events[0]])[0]
+    assert not verdict([*events, {"event": "end"}])[0]
+    assert not judge_suite(staged(), read_report(lines(events) + b"noise\n")).passed
+
+
+def test_test_whose_teardown_failed_did_not_pass() -> None:
+    s = staged()
+    assert not verdict([said(s.truths[A], "failed", "teardown"), *honest(s)])[0]
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_a_report_that_passes_nothing(data: bytes) -> None:
+    assert not judge_suite(staged(), read_report(data)).passed
+
+
+def test_everything_passes_is_what_a_blanket_forger_reports() -> None:
+    s = staged()
+    events = [*(said(test, "passed") for test in s.chosen), {"event": "end"}]
+    assert verdict(events) == (False, FailureReason.TAMPERING)
+
+
+def test_decoy_that_the_reference_passes_is_left_out() -> None:
+    s = staged()
+    report = read_report(lines(honest(s, decoy="passed")))
+    useless = decoys_that_pass(s, report)
+    assert useless == {s.decoys[A][0]}
+    assert judge_suite(s, report, useless).passed
+
+
+def test_sabotage_that_survives_is_no_good() -> None:
+    s = staged()
+    assert not judge_sabotage(s, read_report(lines(honest(s))), [A]).held
+    assert judge_sabotage(s, read_report(lines(honest(s, a="failed"))), [A]).held
+
+
+def test_canary_is_a_test_that_fails() -> None:
+    for kind in ("pytest", "unittest"):
+        s = stage_suite(kind, [A], lambda _: None, Random(5))
+        text = s.files[s.canary.file].decode()
+        space: dict[str, object] = {}
+        exec(compile(text, "canary", "exec"), space)
+        if kind == "pytest":
+            with pytest.raises(AssertionError):
+                space[s.canary.name]()  # type: ignore[operator]
+        else:
+            owner, _, method = s.canary.name.partition(".")
+            with pytest.raises(AssertionError):
+                getattr(space[owner](method), method)()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("pytest", "t/test_x.py::test_a", TestId("t/test_x.py", "test_a")),
+        ("pytest", "t/test_x.py::TestA::test_a[1-[x]]", TestId("t/test_x.py", "TestA.test_a", "[1-[x]]")),
+        ("unittest", "t.test_x.TestA.test_a", TestId("t/test_x.py", "TestA.test_a")),
+        ("unittest", "test_a (t.test_x.TestA)", TestId("t/test_x.py", "TestA.test_a")),
+        ("unittest", "test_a (t.test_x.TestA.test_a)", TestId("t/test_x.py", "TestA.test_a")),
+    ],
+)
+def test_ids_are_read(kind: str, text: str, expected: TestId) -> None:
+    assert read_id(kind, text, "task") == expected
+
+
+@pytest.mark.parametrize("text", ["", "test_a", "../x.py::test_a", "/x.py::test_a", "x.txt::test_a", "x.py::"])
+def test_ids_of_another_form_are_the_packs_fault(text: str) -> None:
+    with pytest.raises(PackError, match="form"):
+        read_id("pytest", text, "task")
+
+
+BEFORE = (
+    "X = 1\ndef f():\n    return 1\nclass A:\n    def m(self):\n        return 1\n    def n(self):\n        return 2\n"
+)
+
+
+def test_changed_functions_are_found_by_name() -> None:
+    assert changed_functions(BEFORE, BEFORE.replace("return 1", "return 3")) == {"f", "A.m"}
+    assert changed_functions(BEFORE, BEFORE) == frozenset()
+    assert changed_functions("", BEFORE) == {"f", "A.m", "A.n"}
+
+
+@pytest.mark.parametrize("after", [BEFORE.replace("X = 1", "X = 2"), "def broken(:", BEFORE + "\nimport os\n"])
+def test_change_outside_functions_cannot_be_gutted(after: str) -> None:
+    assert changed_functions(BEFORE, after) is None
+    assert sabotaged(BEFORE, after, after) is None
+
+
+def test_gutted_function_raises_wherever_the_candidate_moved_it() -> None:
+    candidate = "def helper():\n    return 5\n\ndef f():\n    return helper()\n"
+    broken = sabotaged(BEFORE, BEFORE.replace("def f():\n    return 1", "def f():\n    return 2"), candidate)
+    assert broken is not None
+    space: dict[str, object] = {}
+    exec(compile(broken, "broken", "exec"), space)
+    with pytest.raises(RuntimeError):
+        space["f"]()  # type: ignore[operator]
+
+
+def test_function_that_is_not_there_cannot_be_gutted() -> None:
+    assert gutted("x = 1\n", frozenset({"f"})) is None
