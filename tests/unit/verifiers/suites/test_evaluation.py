@@ -33,9 +33,6 @@ def said(test: object, outcome: str, when: str = "call") -> dict[str, str]:
     return {"event": "test", "id": str(test), "when": when, "outcome": outcome}
 
 
-test_line.__test__ = False  # type: ignore[attr-defined]
-
-
 def honest(s: Staged, **changes: str) -> list[object]:
     """What an honest run of right code reports; `changes` replace single outcomes."""
     outcomes = {s.truths[A]: "passed", s.truths[B]: "passed", s.decoys[A][0]: "failed", s.canary: "failed"}
