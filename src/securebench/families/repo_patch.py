@@ -90,4 +90,6 @@ FAMILY = Family(
     input_model=RepoPatchInput,
     eval_model=RepoPatchEval,
     candidate=CandidateKind.PATCH,
+    verifier="securebench.verifiers.repo_patch:RepoPatchVerifier",
+    executes=True,
 )

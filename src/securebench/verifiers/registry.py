@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import cast
 
@@ -9,8 +10,9 @@ from securebench.families.registry import FAMILIES
 from securebench.verifiers.base import Verifier
 
 
+@cache
 def verifier_for_task_type(task_type: str) -> Verifier | None:
-    """The verifier its family names, imported now; None where there is none, so the record stays `pending`."""
+    """The one verifier its family names, imported now; None where there is none, so the record stays `pending`."""
     family = FAMILIES.get(task_type)
     if family is None or family.verifier is None:
         return None

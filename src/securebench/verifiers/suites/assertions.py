@@ -38,6 +38,7 @@ class Literal:
 
     value: Any
     spoil: Callable[[Function, Any], None]
+    assertion: int  # the number of the assertion it belongs to
 
     def spoiled(self, test: Function, random: Random) -> bool:
         """Put a wrong value into `test`; False where none would surely differ."""
@@ -56,13 +57,13 @@ def literals(test: Function) -> list[Literal]:
         for place, expression in _compared(node, columns):
             inner = _approximated(expression)
             if isinstance(inner, ast.Name) and inner.id in columns:
-                found += _column_literals(columns[inner.id])
+                found += _column_literals(columns[inner.id], index)
                 continue
             try:
                 value = ast.literal_eval(inner)
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 continue
-            found.append(Literal(value, _in_assertion(index, place)))
+            found.append(Literal(value, _in_assertion(index, place), index))
     return found
 
 
@@ -228,8 +229,8 @@ def _cell(row: ast.expr, place: int | None) -> ast.expr | None:
     return row.elts[place] if isinstance(row, ast.Tuple | ast.List) and len(row.elts) > place else None
 
 
-def _column_literals(column: _Column) -> list[Literal]:
-    return [Literal(value, _in_column(column, row)) for row, value in enumerate(column.values)]
+def _column_literals(column: _Column, assertion: int) -> list[Literal]:
+    return [Literal(value, _in_column(column, row), assertion) for row, value in enumerate(column.values)]
 
 
 def _in_column(column: _Column, row: int) -> Callable[[Function, Any], None]:

@@ -73,14 +73,15 @@ class _Work:
         found = literals(test)
         self.assertions += count_assertions(test)
         chosen = found if len(found) <= MAX_DECOYS else self.random.sample(found, MAX_DECOYS)
-        decoys = []
+        decoys, covered = [], set()
         for literal in chosen:
             decoy = copy.deepcopy(test)
             if literal.spoiled(decoy, self.random):
                 decoys.append(decoy)
+                covered.add(literal.assertion)
         if not decoys:
             return [test]
-        self.twinned += len(decoys)
+        self.twinned += len(covered)
         qualified = prefix + test.name
         for variant in (test, *decoys):
             variant.name = f"{variant.name}_{self.random.getrandbits(48):012x}"

@@ -12,8 +12,11 @@ from securebench.verifiers.suites.inside.reporter import make_reporter, read_job
 
 def main():
     job, report = read_job(), make_reporter()
-    sys.path[:0] = job["libraries"]
-    import pytest
+    try:
+        import pytest
+    except ImportError:
+        sys.path[:0] = job["libraries"]
+        import pytest
 
     os.chdir(job["root"])
     plugin = _plugin(pytest, job, report)

@@ -1,0 +1,240 @@
+"""`repo_patch`: what really changed, on pristine bytes, judged by tests that were restored last.
+
+A suite that imports the repository shares its process, so its word alone is never enough (`suites.evaluation`): the
+verdict is `shared_process`, and the controls it rests on are in the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import anyio
+
+from securebench.candidates.change_policy import ChangePolicy, Judgement
+from securebench.candidates.patch_application import apply_patch
+from securebench.candidates.store import CandidateStore
+from securebench.candidates.tree import EntryKind, Tree, TreeEntry, apply_delta, delta_between
+from securebench.errors import FailureReason, InfrastructureError, IntegrityError, PackError
+from securebench.families.repo_patch import CommandSuite, IdSuite, RepoPatchEval
+from securebench.sandboxes.base import Sandbox
+from securebench.verifiers._text_answers import typed
+from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
+from securebench.verifiers.rooms.libraries import pytest_mounts
+from securebench.verifiers.suites.evaluation import (
+    Control,
+    SuiteVerdict,
+    decoys_that_pass,
+    judge_sabotage,
+    judge_suite,
+)
+from securebench.verifiers.suites.ids import TestId
+from securebench.verifiers.suites.overlays import laid_over
+from securebench.verifiers.suites.repository_task import (
+    RepositoryTask,
+    expected_tests,
+    load_repository_task,
+    secret_random,
+)
+from securebench.verifiers.suites.run import SuitePlace, SuiteRun
+from securebench.verifiers.suites.sabotage import sabotaged
+from securebench.verifiers.suites.staging import Staged, stage_suite
+
+
+@dataclass(frozen=True)
+class SuiteTask:
+    """A task whose suite is ready to run on any tree, and what the reference solution taught about its controls."""
+
+    repository: RepositoryTask
+    staged: Staged
+    place: SuitePlace
+    fail_to_pass: tuple[TestId, ...]
+    ignored: frozenset[TestId] = frozenset()  # decoys that the reference passes too
+    sabotage_fails: tuple[TestId, ...] = ()  # tests that fail once the reference is broken
+
+    async def run(self, tree: Tree) -> SuiteRun:
+        """The suite on a tree, hidden tests, twins and canary put in last."""
+        ready = self.repository.ready(tree)
+        entries = [self._entry(path, data) for path, data in sorted(self.staged.files.items())]
+        return await self.place.run(laid_over(ready, entries), self.staged)
+
+    def _entry(self, path: str, data: bytes) -> TreeEntry:
+        return TreeEntry.file(self.repository.place(path), self.repository.store.put(data), len(data))
+
+    def broken(self, tree: Tree) -> Tree:
+        """The tree with what the gold patch fixed broken again."""
+        task = self.repository
+        assert task.gold is not None  # noqa: S101 — only asked for where there is one
+        put: list[TreeEntry] = []
+        gone: list[str] = []
+        for path in delta_between(task.pristine, task.gold).paths:
+            if path in task.protected or _is_directory(task.gold.get(path) or task.pristine.get(path)):
+                continue
+            text = None
+            if path.endswith(".py"):
+                text = sabotaged(*(task.text(version, path) for version in (task.pristine, task.gold, tree)))
+            if text is not None:
+                data = text.encode()
+                put.append(TreeEntry.file(path, task.store.put(data), len(data)))
+            elif (before := task.pristine.get(path)) is not None:
+                put.append(before)
+            else:
+                gone.append(path)
+        return laid_over(tree, put, gone)
+
+
+def _is_directory(entry: TreeEntry | None) -> bool:
+    return entry is not None and entry.kind is EntryKind.DIRECTORY
+
+
+@dataclass(slots=True)
+class RepoPatchVerifier:
+    """Keeps what it learned about a task for the other attempts of the same run."""
+
+    _tasks: dict[tuple[str, bytes], RepositoryTask] = field(default_factory=dict)
+    _suites: dict[tuple[str, bytes], SuiteTask] = field(default_factory=dict)
+    _locks: dict[tuple[str, bytes], anyio.Lock] = field(default_factory=dict)
+
+    async def verify(self, verification: Verification) -> VerificationResult:
+        sandbox, store = verification.sandbox, verification.store
+        if sandbox is None or store is None:
+            raise InfrastructureError("a patch cannot be verified without a sandbox and a candidate store")
+        key = verification.task_id, verification.seed
+        async with self._locks.setdefault(key, anyio.Lock()):
+            if key not in self._tasks:
+                self._tasks[key] = await load_repository_task(verification, sandbox, store)
+            repository = self._tasks[key]
+            if isinstance(repository.suite, IdSuite) and key not in self._suites:
+                self._suites[key] = await _suite_task(repository, repository.suite, verification, sandbox, store)
+        judgement = await _judged_change(verification, repository, sandbox, store)
+        judgement.check()
+        tree = apply_delta(repository.pristine, judgement.allowed)
+        if isinstance(repository.suite, CommandSuite):
+            return _not_yet(verification.task_id)
+        return await _verdict(verification.task_id, self._suites[key], tree, judgement)
+
+
+async def _suite_task(
+    repository: RepositoryTask, suite: IdSuite, verification: Verification, sandbox: Sandbox, store: CandidateStore
+) -> SuiteTask:
+    """Stage the suite, and run it on the reference solution: a control that fails there would accuse the honest."""
+    task_id = verification.task_id
+    fail_to_pass, pass_to_pass = expected_tests(suite, task_id)
+    ready = repository.ready(repository.gold or repository.pristine)
+    staged = stage_suite(
+        suite.source,
+        (*fail_to_pass, *pass_to_pass),
+        lambda file: repository.text(ready, repository.place(file)),
+        secret_random(verification.seed, task_id),
+    )
+    workdir = verification.environment.workdir
+    place = SuitePlace(
+        sandbox,
+        store,
+        verification.environment,
+        pytest_mounts() if suite.source == "pytest" else (),
+        workdir=f"{workdir}/{suite.workdir}" if suite.workdir else workdir,
+        timeout_seconds=suite.timeout_seconds,
+    )
+    task = SuiteTask(repository, staged, place, fail_to_pass)
+    if repository.gold is None:
+        return task
+    run = await task.run(repository.gold)
+    ignored = decoys_that_pass(staged, run.report)
+    verdict = judge_suite(staged, run.report, ignored)
+    if not verdict.passed:
+        raise PackError(f"task {task_id}: the gold patch does not pass its own tests here: {verdict.message}")
+    broken = await task.run(task.broken(repository.gold))
+    fails = tuple(test for test in fail_to_pass if not broken.report.passed(str(staged.truths[test])))
+    return SuiteTask(repository, staged, place, fail_to_pass, ignored, fails)
+
+
+async def _judged_change(
+    verification: Verification, repository: RepositoryTask, sandbox: Sandbox, store: CandidateStore
+) -> Judgement:
+    candidate = verification.candidate
+    delta = candidate.delta
+    if delta is None:
+        captured = await apply_patch(candidate.patch or "", repository.pristine, store, sandbox)
+        delta = delta_between(repository.pristine, captured.tree)
+    try:
+        apply_delta(repository.pristine, delta)
+    except ValueError as error:
+        raise IntegrityError(f"the candidate was not made from this task's repository: {error}") from error
+    policy = typed(RepoPatchEval, verification.tests, verification.task_id).candidate_policy
+    try:
+        return ChangePolicy.of(policy, repository.protected).judge(delta, store.read)
+    except ValueError as error:
+        raise PackError(f"task {verification.task_id}: candidate_policy: {error}") from error
+
+
+async def _verdict(task_id: str, task: SuiteTask, tree: Tree, judgement: Judgement) -> VerificationResult:
+    run = await task.run(tree)
+    verdict = judge_suite(task.staged, run.report, task.ignored)
+    controls = [*verdict.controls]
+    reason, message = verdict.reason, verdict.message
+    if run.stopped is not None:
+        message = f"the suite {run.stopped}"
+    if verdict.passed:
+        sabotage = await _sabotage(task, tree)
+        controls.append(sabotage)
+        if not sabotage.held:
+            reason, message = FailureReason.TAMPERING, f"the suite passes on broken code: {sabotage.detail}"
+    return VerificationResult(
+        task_id=task_id,
+        status=Status.FAILED if reason else Status.PASSED,
+        passed=reason is None,
+        score=0.0 if reason else 1.0,
+        assurance=Assurance.SHARED_PROCESS,
+        failure_reason=reason,
+        stderr=message,
+        metadata=MappingProxyType(_metadata(verdict, task, judgement)),
+        controls=tuple(control.as_record() for control in controls),
+        usage=_usage(run),
+    )
+
+
+async def _sabotage(task: SuiteTask, tree: Tree) -> Control:
+    if task.repository.gold is None:
+        return Control("sabotage", True, "not run: the row has no gold patch to say what to break")
+    if not task.sabotage_fails:
+        return Control("sabotage", True, "not run: no test fails on the broken reference")
+    run = await task.run(task.broken(tree))
+    return judge_sabotage(task.staged, run.report, task.sabotage_fails)
+
+
+def _metadata(verdict: SuiteVerdict, task: SuiteTask, judgement: Judgement) -> dict[str, Any]:
+    """Test ids are private: tests appear by number, in the order of the row."""
+    wanted = frozenset(task.fail_to_pass)
+    return {
+        "rule": "suite",
+        "tests": {
+            "fail_to_pass": [verdict.outcomes[test] for test in task.fail_to_pass],
+            "pass_to_pass": [outcome for test, outcome in verdict.outcomes.items() if test not in wanted],
+            "count": len(verdict.outcomes),
+        },
+        "twins": {"assertions": task.staged.assertions, "twinned": task.staged.twinned, "ignored": len(task.ignored)},
+        "changes": judgement.as_record(),
+    }
+
+
+def _usage(run: SuiteRun) -> Mapping[str, Any]:
+    usage = run.result.usage
+    return {
+        "wall_seconds": round(usage.wall_seconds, 4),
+        "cpu_seconds": usage.cpu_seconds,
+        "peak_memory": usage.peak_memory,
+        "guarantees": sorted(run.result.guarantees),
+    }
+
+
+def _not_yet(task_id: str) -> VerificationResult:
+    return VerificationResult(
+        task_id=task_id,
+        status=Status.PENDING,
+        passed=False,
+        score=0.0,
+        assurance=Assurance.ISOLATED,
+        metadata=MappingProxyType({"rule": "command", "note": "suites of source command are not run by this version"}),
+    )

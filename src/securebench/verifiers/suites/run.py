@@ -1,0 +1,109 @@
+"""Run a staged suite on a tree, in a sandbox of its own that is used once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from securebench import _json
+from securebench._leftovers import staging_directory
+from securebench.candidates.store import CandidateStore
+from securebench.candidates.tree import Tree
+from securebench.environment import TaskEnvironment
+from securebench.sandboxes.base import (
+    MIB,
+    Bind,
+    Command,
+    HostRoot,
+    ImageRoot,
+    Limits,
+    Mount,
+    Outcome,
+    Sandbox,
+    SandboxResult,
+    SandboxSpec,
+    Scratch,
+)
+from securebench.verifiers.rooms.libraries import INSIDE as LIBRARIES
+from securebench.verifiers.suites.files import suite_file
+from securebench.verifiers.suites.observations import Report, read_report
+from securebench.verifiers.suites.staging import Staged
+
+SUITE = "/securebench/suite"
+DEFAULT_TIMEOUT = 600.0
+DEFAULT_DISK = 1024 * MIB
+BYTES_PER_TEST = 2000  # of report lines: three phases with a long id each
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRun:
+    """What one run of a suite reported, and how its process ended."""
+
+    report: Report
+    result: SandboxResult
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it was stopped from outside, in words, or None where it ended by itself."""
+        return _STOPPED.get(self.result.outcome)
+
+
+_STOPPED = {
+    Outcome.TIMEOUT: "ran out of time",
+    Outcome.CPU_LIMIT: "ran out of processor time",
+    Outcome.OUT_OF_MEMORY: "ran out of memory",
+    Outcome.OUTPUT_LIMIT: "wrote too much",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePlace:
+    """Where suites of one task run: the same for the candidate, the reference and the sabotaged candidate."""
+
+    sandbox: Sandbox
+    store: CandidateStore
+    environment: TaskEnvironment
+    libraries: tuple[Bind, ...]
+    workdir: str  # of the suite, inside the sandbox
+    timeout_seconds: float | None = None
+
+    async def run(self, tree: Tree, staged: Staged) -> SuiteRun:
+        """Raises SandboxError and StoreError; whatever the code in the tree does is in the run."""
+        with staging_directory() as staging:
+            (seed := staging / "tree").mkdir()
+            self.store.materialize(tree, seed)
+            (runner := staging / "suite.py").write_bytes(suite_file(staged.kind))
+            runner.chmod(0o444)
+            mounts: tuple[Mount, ...] = (
+                Scratch(self.environment.workdir, self.environment.disk or DEFAULT_DISK, seed),
+                Bind(runner, f"{SUITE}/suite.py"),
+                *self.libraries,
+            )
+            async with self.sandbox.open(self._spec(mounts, staged)) as session:
+                result = await session.run(self._command(staged))
+        return SuiteRun(read_report(result.stdout.data), result)
+
+    def _spec(self, mounts: Sequence[Mount], staged: Staged) -> SandboxSpec:
+        environment, defaults = self.environment, Limits()
+        return SandboxSpec(
+            root=ImageRoot(environment.image) if environment.image else HostRoot(),
+            mounts=tuple(mounts),
+            env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},  # noqa: S108 — its own
+            cwd=self.workdir,
+            limits=Limits(
+                wall_seconds=self.timeout_seconds or environment.timeout_seconds or DEFAULT_TIMEOUT,
+                memory=environment.memory or defaults.memory,
+                cpus=environment.cpus,
+                pids=environment.pids or defaults.pids,
+                output=max(defaults.output, BYTES_PER_TEST * len(staged.chosen)),
+            ),
+        )
+
+    def _command(self, staged: Staged) -> Command:
+        job = {
+            "root": self.workdir,
+            "libraries": [LIBRARIES],
+            "files": sorted({test.file for test in staged.chosen}),
+            "tests": [[test.file, test.name] for test in staged.chosen],
+        }
+        return Command(("python3", "-I", "-B", f"{SUITE}/suite.py"), stdin=_json.dumps(job).encode())
