@@ -29,6 +29,7 @@ class Checker(FileRef):
 
     source: Literal["pytest", "script"]
     timeout_seconds: Seconds | None = None
+    assurance: Literal["isolated", "shared_process"] = "isolated"  # shared: it executes candidate files itself
 
 
 class TerminalTaskEval(EvalModel):
@@ -44,4 +45,6 @@ FAMILY = Family(
     input_model=TerminalTaskInput,
     eval_model=TerminalTaskEval,
     candidate=CandidateKind.WORKSPACE,
+    verifier="securebench.verifiers.terminal_task:TerminalTaskVerifier",
+    executes=True,
 )

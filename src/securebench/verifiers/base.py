@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.store import CandidateStore
+from securebench.dangerous_commands import VerificationPolicy
 from securebench.environment import TaskEnvironment
 from securebench.errors import FailureReason
 from securebench.resources import ResourceView
@@ -75,6 +76,7 @@ class Verification:
     sandbox: Sandbox | None = None  # None where the run executes nothing
     store: CandidateStore | None = None  # the captured bytes of patches and workspaces
     judge: Panel | None = None  # None where the run names no judge
+    policy: VerificationPolicy = field(default_factory=VerificationPolicy)  # what the worker may be given
     seed: bytes = b""  # secret until the run ends; decides orders and names no candidate may guess
 
 

@@ -1,0 +1,192 @@
+"""One checker, one workspace, and the sandboxes for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from securebench import _fs
+from securebench.candidates.store import CandidateStore
+from securebench.candidates.tree import Tree
+from securebench.environment import TaskEnvironment
+from securebench.errors import PackError, SandboxUnavailable
+from securebench.resources import PackFile
+from securebench.sandboxes.base import (
+    MIB,
+    Bind,
+    HostRoot,
+    ImageRoot,
+    Limits,
+    Mount,
+    Network,
+    Sandbox,
+    SandboxSpec,
+    Scratch,
+)
+from securebench.sandboxes.select import make_sandbox
+from securebench.verifiers.base import Assurance
+from securebench.verifiers.checkers.hall import Hall, Seen, hold
+from securebench.verifiers.checkers.tools import TOOLS, lay_out, stand_ins
+from securebench.verifiers.checkers.view import CheckerView, checker_view
+from securebench.workspaces.copying import copy_pack_file
+from securebench.workspaces.limits import MaterializationLimits, WorkspaceBudget
+
+TESTS, DATA, LOGS = "/tests", "/securebench/workspace", "/logs"
+DEFAULT_TIMEOUT = 300.0
+DEFAULT_DISK = 1024 * MIB
+_GRACE = 60.0  # seconds a sandbox may live beyond its checker's time: starting and ending it is not the checker's doing
+_HEAD = 256
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """`argv` is run in `/tests`, where `files` lie; the workspace lies at the task's working directory."""
+
+    task_id: str
+    argv: tuple[str, ...]
+    files: tuple[PackFile, ...]
+    tree: Tree
+    store: CandidateStore
+    environment: TaskEnvironment
+    staging: Path
+    assurance: Assurance = Assurance.ISOLATED
+    timeout_seconds: float | None = None
+    capabilities: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.environment.workdir == "/":
+            raise PackError(f"task {self.task_id}: environment.workdir cannot be / itself")
+
+    async def run(self, sandbox: Sandbox) -> Seen:
+        """The checker to its end: beside the workspace where it is `shared_process`, elsewhere otherwise. Raises
+        PackError, SandboxError, SandboxUnavailable."""
+        if self.assurance is Assurance.SHARED_PROCESS:
+            spec = self._shared_spec()
+            return await hold(Hall(sandbox, spec, sandbox, spec, self.seconds), self._start())
+        hall = Hall(await _host_sandbox(sandbox), self._checker_spec(), sandbox, self._worker_spec(), self.seconds)
+        return await hold(hall, self._start())
+
+    @property
+    def seconds(self) -> float:
+        return self.timeout_seconds or self.environment.timeout_seconds or DEFAULT_TIMEOUT
+
+    @property
+    def view(self) -> CheckerView:
+        return checker_view(self.tree, self._head, self.store.put, stand_ins())
+
+    def _start(self) -> dict[str, Any]:
+        isolated = self.assurance is not Assurance.SHARED_PROCESS
+        return {
+            "argv": list(self.argv),
+            "cwd": TESTS,
+            "env": {
+                "PATH": f"{TOOLS}/bin:{_PATH}",
+                "HOME": "/tmp/home",  # noqa: S108 — the sandbox's own
+                "LANG": "C.UTF-8",
+                "TEST_DIR": TESTS,
+                "SECUREBENCH_WORKDIR": self.environment.workdir,
+                "SECUREBENCH_WORKSPACE": DATA if isolated else self.environment.workdir,
+            },
+        }
+
+    def _checker_spec(self) -> SandboxSpec:
+        live, data, view = self._made("live"), self._made("data"), self.view
+        self.store.materialize(view.live, live)
+        self.store.materialize(view.data, data)
+        mounts: tuple[Mount, ...] = (
+            Bind(live, self.environment.workdir),
+            Bind(data, DATA),
+            Bind(self._tests(), TESTS),
+            self._logs(),
+            *lay_out(self._made("tools")),
+        )
+        return SandboxSpec(
+            mounts=mounts,
+            cwd=TESTS,
+            env={"PATH": _PATH},
+            network=Network.LOOPBACK,
+            limits=Limits(wall_seconds=self.seconds + _GRACE, pids=512, tmp=256 * MIB),
+        )
+
+    def _worker_spec(self, more: tuple[Mount, ...] = ()) -> SandboxSpec:
+        environment, defaults = self.environment, Limits()
+        seed = self._made("worker")
+        self.store.materialize(self.tree, seed)
+        return SandboxSpec(
+            root=ImageRoot(environment.image) if environment.image else HostRoot(),
+            mounts=(Scratch(environment.workdir, environment.disk or DEFAULT_DISK, seed), *more),
+            env={"PATH": _PATH, "HOME": "/tmp", "LANG": "C.UTF-8"},  # noqa: S108 — the sandbox's own
+            cwd=environment.workdir,
+            network=Network.LOOPBACK,
+            limits=Limits(
+                wall_seconds=self.seconds + _GRACE,
+                memory=environment.memory or defaults.memory,
+                cpus=environment.cpus,
+                pids=environment.pids or defaults.pids,
+            ),
+            capabilities=self.capabilities,
+        )
+
+    def _shared_spec(self) -> SandboxSpec:
+        """The checker in the worker: one sandbox, the workspace writable and executable."""
+        tools = lay_out(self._made("tools"), stand_in=False)
+        return self._worker_spec((Bind(self._tests(), TESTS), self._logs(), *tools))
+
+    def _tests(self) -> Path:
+        """The checker and its files, as they lie in `/tests`."""
+        directory = self._made("tests")
+        budget = WorkspaceBudget(MaterializationLimits())
+        with _fs.open_directory(directory) as root:
+            for file in self.files:
+                try:
+                    copy_pack_file(file, root, tests_place(file.mount), budget)
+                except (_fs.UnsafeEntry, FileExistsError) as error:
+                    raise PackError(f"task {self.task_id}: {error}") from error
+        return directory
+
+    def _logs(self) -> Scratch:
+        logs = self._made("logs")
+        (logs / "verifier").mkdir()
+        return Scratch(LOGS, 16 * MIB, logs)
+
+    def _head(self, digest: str) -> bytes:
+        return next(self.store.chunks(digest), b"")[:_HEAD]
+
+    def _made(self, name: str) -> Path:
+        (directory := self.staging / name).mkdir()
+        directory.chmod(0o755)
+        return directory
+
+
+async def _host_sandbox(sandbox: Sandbox) -> Sandbox:
+    """Where the checker runs: with this host's tools, never with those of an image an agent worked in."""
+    if await sandbox.offers(HostRoot()):
+        return sandbox
+    other = make_sandbox("bubblewrap")
+    if not (await other.probe()).usable:
+        raise SandboxUnavailable(
+            "checkers run with tools of this host, which only bubblewrap can show them",
+            "- install bubblewrap (apt-get install bubblewrap), or declare the checker's assurance as shared_process",
+        )
+    return other
+
+
+def tests_place(mount: PurePosixPath) -> PurePosixPath:
+    """`tests/check.py` and `check.py` both lie at `/tests/check.py`."""
+    parts = mount.parts[1:] if len(mount.parts) > 1 and mount.parts[0] == "tests" else mount.parts
+    return PurePosixPath(*parts)
+
+
+def hall_usage(seen: Seen) -> Mapping[str, Any]:
+    """What the worker and the checker took, for the record."""
+    cpu = [result.usage.cpu_seconds for result in seen.results]
+    known = [seconds for seconds in cpu if seconds is not None]
+    return {
+        "worker_wall_seconds": round(sum(result.usage.wall_seconds for result in seen.results), 4),
+        "worker_cpu_seconds": round(sum(known), 4) if len(known) == len(cpu) else None,
+        "checker_wall_seconds": round(seen.checker.usage.wall_seconds, 4) if seen.checker else None,
+        "guarantees": sorted(map(str, seen.checker.guarantees)) if seen.checker else [],
+    }

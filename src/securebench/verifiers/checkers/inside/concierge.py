@@ -1,0 +1,67 @@
+"""Runs the checker, holds the channel, and passes what the checker wants executed to the host."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+from securebench.verifiers.rooms.codec import decode, encode
+from securebench.verifiers.rooms.inside.pipe import take_channel
+
+PLACE, SDK = "/tmp/.securebench", "/securebench/sdk"
+KEPT_OUTPUT = 262144
+
+
+def main():
+    pipe = take_channel(int(sys.argv[1]), int(sys.argv[2]))
+    sys.path.append(SDK)
+    pipe.send(encode(["ready"]))
+    start = decode(pipe.receive())
+    os.makedirs(PLACE, exist_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(PLACE + "/worker")
+    listener.listen(16)
+    turn = threading.Lock()
+    threading.Thread(target=serve, args=(listener, pipe, turn), daemon=True).start()
+    os.makedirs(start["env"]["HOME"] + "/.local/bin", exist_ok=True)
+    open(start["env"]["HOME"] + "/.local/bin/env", "w").close()  # installers of tools leave one, and scripts source it
+    with open(PLACE + "/out", "wb") as out, open(PLACE + "/err", "wb") as err:
+        done = subprocess.run(start["argv"], cwd=start["cwd"], env=start["env"], stdout=out, stderr=err)
+    seen = {"exit": done.returncode, "stdout": tail("out"), "stderr": tail("err")}
+    seen["report"], seen["reward"] = content(PLACE + "/report"), content("/logs/verifier/reward.txt")
+    with turn:
+        pipe.send(encode(["done", seen]))
+    os._exit(0)
+
+
+def serve(listener, pipe, lock):
+    while True:
+        line, _ = listener.accept()
+        threading.Thread(target=answer, args=(line, pipe, lock), daemon=True).start()
+
+
+def answer(line, pipe, lock):
+    """One question, one answer; the channel carries one at a time."""
+    from securebench import line as wire
+
+    with line:
+        request = wire.receive(line)
+        with lock:
+            pipe.send(encode(["ask", request]))
+            reply = decode(pipe.receive())
+        wire.send(line, reply)
+
+
+def content(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(8 << 20)
+    except OSError:
+        return None
+
+
+def tail(name):
+    with open(os.path.join(PLACE, name), "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - KEPT_OUTPUT))
+        return file.read()

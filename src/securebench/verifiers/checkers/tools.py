@@ -1,0 +1,97 @@
+"""What lies ready for a checker: our own pytest, the SDK, and a stand-in for every interpreter."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from securebench.sandboxes.base import Bind
+from securebench.verifiers.rooms.files import one_file
+from securebench.verifiers.rooms.libraries import pytest_mounts
+
+TOOLS, SDK = "/securebench/tools", "/securebench/sdk"
+INTERPRETERS = ("python3", "bash", "sh", "perl", "node", "ruby", "php", "lua", "awk", "tclsh", "gawk", "mawk", "zsh")
+_INSIDE = Path(__file__).parent / "inside"
+_NOTHING_TO_DO = ("apt-get", "apt", "pip", "pip3", "apk", "dnf", "yum")
+
+
+@cache
+def concierge_program() -> str:
+    """What holds the channel in the test sandbox."""
+    return one_file(("codec", "inside/pipe", "../checkers/inside/concierge"))
+
+
+@cache
+def worker_program(name: str) -> str:
+    """`call` or `http`: what does that in the worker."""
+    return (_INSIDE / f"{name}.py").read_text(encoding="utf-8")
+
+
+@cache
+def stand_ins() -> dict[str, Path]:
+    """The interpreters of this host: name → the file it really is."""
+    found = {}
+    for name in INTERPRETERS:
+        for directory in ("/usr/bin", "/bin"):
+            place = Path(directory, name)
+            if place.exists():
+                found[name] = place.resolve()
+                break
+    return found
+
+
+def lay_out(staging: Path, stand_in: bool = True) -> tuple[Bind, ...]:
+    """Write the tools into an empty directory of ours; what to mount where. Without `stand_in` interpreters are what
+    they are, for a checker that shares the worker."""
+    interpreters = stand_ins() if stand_in else {}
+    real = f"{TOOLS}/real/{interpreters['python3'].name}" if stand_in else "python3"
+    first = f"#!{real} -ISB\n"
+    tools, sdk = staging / "tools", staging / "sdk/securebench"
+    for directory in (tools / "bin", tools / "real", sdk):
+        directory.mkdir(parents=True)
+    forward = first + (_INSIDE / "forward.py").read_text("utf-8")
+    _write(tools / "forward", forward, 0o555)
+    _write(tools / "check_pytest.py", (_INSIDE / "check_pytest.py").read_text("utf-8"), 0o444)
+    _write(tools / "bin/pytest", f'#!/bin/sh\nexec {real} -I -B {TOOLS}/check_pytest.py "$@"\n', 0o555)
+    _write(tools / "bin/uv", _UV, 0o555)
+    _write(tools / "bin/uvx", _UVX, 0o555)
+    for name in _NOTHING_TO_DO:
+        _write(
+            tools / "bin" / name, '#!/bin/sh\necho "$0: nothing is installed here; the tools are there" >&2\n', 0o555
+        )
+    for name in ("line", "worker"):
+        _write(sdk / f"{name}.py", (_INSIDE / f"{name}.py").read_text("utf-8"), 0o444)
+    _write(sdk / "__init__.py", '"""For checkers: `from securebench import worker`."""\n', 0o444)
+    for path in interpreters.values():
+        (tools / "real" / path.name).touch()
+    targets = set(interpreters.values())
+    return (
+        Bind(tools / "bin", f"{TOOLS}/bin"),
+        Bind(tools / "forward", f"{TOOLS}/forward"),
+        Bind(tools / "check_pytest.py", f"{TOOLS}/check_pytest.py"),
+        Bind(staging / "sdk", SDK),
+        *(Bind(path, f"{TOOLS}/real/{path.name}") for path in sorted(targets)),
+        *(Bind(tools / "forward", str(path)) for path in sorted(targets)),
+        *pytest_mounts(),
+    )
+
+
+_UV = """#!/bin/sh
+# `uv run … pytest …` runs what stands behind; everything else would install, and there is nothing to install.
+[ "$1" = run ] || exit 0
+shift
+while [ $# -gt 0 ]; do
+    case "$1" in
+        -p|--python|--with|-w|--extra) shift 2 ;;
+        -*) shift ;;
+        *) exec "$@" ;;
+    esac
+done
+"""
+_UVX = _UV.replace('[ "$1" = run ] || exit 0\nshift\n', "")
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    path.write_text(text, encoding="utf-8")
+    os.chmod(path, mode)  # noqa: PTH101 — whatever the umask is

@@ -1,0 +1,84 @@
+"""A terminal task as a real pack, and a workspace before its real verifier."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from securebench import _fs
+from securebench.benchmark_compiler import compile_benchmark_pack
+from securebench.benchmark_pack import load_benchmark_pack
+from securebench.candidates.artifact import CandidateArtifact
+from securebench.candidates.reader import read_tree
+from securebench.candidates.store import CandidateStore
+from securebench.dangerous_commands import VerificationPolicy
+from securebench.families.base import CandidateKind
+from securebench.resources import Component
+from securebench.sandboxes.base import Sandbox
+from securebench.verifiers.base import Verification, VerificationResult
+from securebench.verifiers.terminal_task import TerminalTaskVerifier
+
+Content = str | bytes | Callable[[Path], None]
+"""Text, bytes, or something that makes the entry itself; a text that begins with `#!` is executable."""
+
+
+def lay(directory: Path, files: Mapping[str, Content]) -> None:
+    for path, content in files.items():
+        place = directory / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if callable(content):
+            content(place)
+            continue
+        data = content.encode() if isinstance(content, str) else content
+        place.write_bytes(data)
+        place.chmod(0o755 if data.startswith((b"#!", b"\x7fELF")) else 0o644)
+
+
+def make_pack(directory: Path, tests: Mapping[str, str], evaluation: Mapping[str, Any], **environment: Any) -> Path:
+    lay(directory / "hidden", tests)
+    (directory / "assets").mkdir(parents=True, exist_ok=True)
+    row = {
+        "id": "task",
+        "family": "terminal_task",
+        "input": {"instructions": "Do it."},
+        "eval": dict(evaluation),
+        "environment": {"workdir": "/app", **environment},
+    }
+    (directory / "manifest.yaml").write_text("id: terminal\nversion: 1\n")
+    (directory / "tasks.jsonl").write_text(json.dumps(row) + "\n")
+    return directory
+
+
+def judge(
+    pack: Path,
+    workspace: Mapping[str, Content],
+    sandbox: Sandbox,
+    policy: VerificationPolicy | None = None,
+) -> VerificationResult:
+    """The verdict on a workspace, captured by the strict reader as after a real run."""
+    made = pack.parent / f"workspace-{os.urandom(4).hex()}"
+    made.mkdir()
+    lay(made, workspace)
+    store = CandidateStore(pack.parent / "store")
+    with _fs.open_directory(made) as root:
+        captured = read_tree(root, store)
+    store.save(captured.tree)
+    [task] = compile_benchmark_pack(load_benchmark_pack(pack / "manifest.yaml", pack / "tasks.jsonl"))
+    verification = Verification(
+        task_id=task.id,
+        candidate=CandidateArtifact(task.id, CandidateKind.WORKSPACE, workspace=captured.tree.digest),
+        evaluator=task.view_for(Component.EVALUATOR),
+        tests=task.view_for(Component.TEST_SANDBOX),
+        worker=task.view_for(Component.WORKER),
+        environment=task.environment,
+        sandbox=sandbox,
+        store=store,
+        policy=policy or VerificationPolicy(),
+    )
+    return anyio.run(partial(TerminalTaskVerifier().verify, verification))
