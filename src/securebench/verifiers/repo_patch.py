@@ -15,13 +15,15 @@ import anyio
 from securebench.candidates.change_policy import ChangePolicy, Judgement
 from securebench.candidates.patch_application import apply_patch
 from securebench.candidates.store import CandidateStore
-from securebench.candidates.tree import EntryKind, Tree, TreeEntry, apply_delta, delta_between
+from securebench.candidates.tree import Tree, TreeEntry, apply_delta, delta_between
 from securebench.errors import FailureReason, InfrastructureError, IntegrityError, PackError
-from securebench.families.repo_patch import CommandSuite, IdSuite, RepoPatchEval
+from securebench.families.repo_patch import IdSuite, RepoPatchEval
 from securebench.sandboxes.base import Sandbox
 from securebench.verifiers._text_answers import typed
 from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
 from securebench.verifiers.rooms.libraries import pytest_mounts
+from securebench.verifiers.suites.broken import broken
+from securebench.verifiers.suites.command import CommandTask, CommandVerdict
 from securebench.verifiers.suites.evaluation import (
     Control,
     SuiteVerdict,
@@ -34,11 +36,11 @@ from securebench.verifiers.suites.overlays import laid_over
 from securebench.verifiers.suites.repository_task import (
     RepositoryTask,
     expected_tests,
+    hidden_pack_files,
     load_repository_task,
     secret_random,
 )
 from securebench.verifiers.suites.run import SuitePlace, SuiteRun
-from securebench.verifiers.suites.sabotage import sabotaged
 from securebench.verifiers.suites.staging import Staged, stage_suite
 
 
@@ -62,38 +64,13 @@ class SuiteTask:
     def _entry(self, path: str, data: bytes) -> TreeEntry:
         return TreeEntry.file(self.repository.place(path), self.repository.store.put(data), len(data))
 
-    def broken(self, tree: Tree) -> Tree:
-        """The tree with what the gold patch fixed broken again."""
-        task = self.repository
-        assert task.gold is not None  # noqa: S101 — only asked for where there is one
-        put: list[TreeEntry] = []
-        gone: list[str] = []
-        for path in delta_between(task.pristine, task.gold).paths:
-            if path in task.protected or _is_directory(task.gold.get(path) or task.pristine.get(path)):
-                continue
-            text = None
-            if path.endswith(".py"):
-                text = sabotaged(*(task.text(version, path) for version in (task.pristine, task.gold, tree)))
-            if text is not None:
-                data = text.encode()
-                put.append(TreeEntry.file(path, task.store.put(data), len(data)))
-            elif (before := task.pristine.get(path)) is not None:
-                put.append(before)
-            else:
-                gone.append(path)
-        return laid_over(tree, put, gone)
-
-
-def _is_directory(entry: TreeEntry | None) -> bool:
-    return entry is not None and entry.kind is EntryKind.DIRECTORY
-
 
 @dataclass(slots=True)
 class RepoPatchVerifier:
     """Keeps what it learned about a task for the other attempts of the same run."""
 
     _tasks: dict[tuple[str, bytes], RepositoryTask] = field(default_factory=dict)
-    _suites: dict[tuple[str, bytes], SuiteTask] = field(default_factory=dict)
+    _suites: dict[tuple[str, bytes], SuiteTask | CommandTask] = field(default_factory=dict)
     _locks: dict[tuple[str, bytes], anyio.Lock] = field(default_factory=dict)
 
     async def verify(self, verification: Verification) -> VerificationResult:
@@ -105,14 +82,26 @@ class RepoPatchVerifier:
             if key not in self._tasks:
                 self._tasks[key] = await load_repository_task(verification, sandbox, store)
             repository = self._tasks[key]
-            if isinstance(repository.suite, IdSuite) and key not in self._suites:
-                self._suites[key] = await _suite_task(repository, repository.suite, verification, sandbox, store)
+            if key not in self._suites:
+                self._suites[key] = await _ready_task(repository, verification, sandbox, store)
+            task = self._suites[key]
         judgement = await _judged_change(verification, repository, sandbox, store)
         judgement.check()
         tree = apply_delta(repository.pristine, judgement.allowed)
-        if isinstance(repository.suite, CommandSuite):
-            return _not_yet(verification.task_id)
-        return await _verdict(verification.task_id, self._suites[key], tree, judgement)
+        if isinstance(task, CommandTask):
+            return _command_result(task.task_id, await task.judge(tree), judgement)
+        return await _verdict(verification.task_id, task, tree, judgement)
+
+
+async def _ready_task(
+    repository: RepositoryTask, verification: Verification, sandbox: Sandbox, store: CandidateStore
+) -> SuiteTask | CommandTask:
+    suite = repository.suite
+    if isinstance(suite, IdSuite):
+        return await _suite_task(repository, suite, verification, sandbox, store)
+    files = hidden_pack_files(suite, verification.tests)
+    task = CommandTask(verification.task_id, repository, suite, files, verification.environment, sandbox, store)
+    return await task.calibrated()
 
 
 async def _suite_task(
@@ -145,8 +134,8 @@ async def _suite_task(
     verdict = judge_suite(staged, run.report, ignored)
     if not verdict.passed:
         raise PackError(f"task {task_id}: the gold patch does not pass its own tests here: {verdict.message}")
-    broken = await task.run(task.broken(repository.gold))
-    fails = tuple(test for test in fail_to_pass if not broken.report.passed(str(staged.truths[test])))
+    worse = await task.run(broken(repository, repository.gold))
+    fails = tuple(test for test in fail_to_pass if not worse.report.passed(str(staged.truths[test])))
     return SuiteTask(repository, staged, place, fail_to_pass, ignored, fails)
 
 
@@ -200,7 +189,7 @@ async def _sabotage(task: SuiteTask, tree: Tree) -> Control:
         return Control("sabotage", True, "not run: the row has no gold patch to say what to break")
     if not task.sabotage_fails:
         return Control("sabotage", True, "not run: no test fails on the broken reference")
-    run = await task.run(task.broken(tree))
+    run = await task.run(broken(task.repository, tree))
     return judge_sabotage(task.staged, run.report, task.sabotage_fails)
 
 
@@ -229,12 +218,17 @@ def _usage(run: SuiteRun) -> Mapping[str, Any]:
     }
 
 
-def _not_yet(task_id: str) -> VerificationResult:
+def _command_result(task_id: str, verdict: CommandVerdict, judgement: Judgement) -> VerificationResult:
+    reason = FailureReason.TAMPERING if verdict.tampered else FailureReason.TESTS_FAILED
     return VerificationResult(
         task_id=task_id,
-        status=Status.PENDING,
-        passed=False,
-        score=0.0,
-        assurance=Assurance.ISOLATED,
-        metadata=MappingProxyType({"rule": "command", "note": "suites of source command are not run by this version"}),
+        status=Status.PASSED if verdict.passed else Status.FAILED,
+        passed=verdict.passed,
+        score=1.0 if verdict.passed else 0.0,
+        assurance=verdict.assurance,
+        failure_reason=None if verdict.passed else reason,
+        stdout=verdict.stdout,
+        stderr=verdict.stderr,
+        metadata=MappingProxyType({"rule": "command", "note": verdict.note, "changes": judgement.as_record()}),
+        controls=tuple(control.as_record() for control in verdict.controls),
     )

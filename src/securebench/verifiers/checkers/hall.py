@@ -25,6 +25,7 @@ from securebench.verifiers.rooms.room import Room, RoomEnded, RoomProgram, RoomS
 
 MAX_ASKED = 2000
 START_SECONDS = 60.0
+FAREWELL_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ async def hold(hall: Hall, start: Mapping[str, Any]) -> Seen:
                 await _converse(hall, start, room, _Worker(hall, stack, seen), seen)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await room.leave()
+                    await room.leave(FAREWELL_SECONDS)
     except BaseExceptionGroup as group:
         raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
     seen.checker = room.result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from random import Random
@@ -110,7 +110,7 @@ async def load_repository_task(verification: Verification, sandbox: Sandbox, sto
     return RepositoryTask(
         pristine=pristine,
         setup=delta_between(pristine, set_up),
-        hidden=_hidden_files(suite, files, store, task_id).tree,
+        hidden=_hidden_files(hidden_pack_files(suite, verification.tests), store, task_id).tree,
         test_patch=delta_between(set_up, tested),
         gold=gold,
         suite=suite,
@@ -127,6 +127,12 @@ def _files(view: ResourceView, name: str) -> dict[str, PackFile]:
     return {str(file.path): file for resource in view if resource.name == name for file in resource.files}
 
 
+def hidden_pack_files(suite: CommandSuite | IdSuite, tests: ResourceView) -> tuple[PackFile, ...]:
+    """The files of the pack that are written last, in the order of the row."""
+    files = _files(tests, _TESTS)
+    return tuple(files[str(PurePosixPath(reference.path))] for reference in suite.files)
+
+
 def _patch_text(patch: Patch | None, files: Mapping[str, PackFile], task_id: str) -> str | None:
     if patch is None or isinstance(patch, str):
         return patch
@@ -135,15 +141,12 @@ def _patch_text(patch: Patch | None, files: Mapping[str, PackFile], task_id: str
     return read_pack_text(files[str(PurePosixPath(patch.path))], task_id)
 
 
-def _hidden_files(
-    suite: CommandSuite | IdSuite, files: Mapping[str, PackFile], store: CandidateStore, task_id: str
-) -> Captured:
+def _hidden_files(files: Iterable[PackFile], store: CandidateStore, task_id: str) -> Captured:
     with staging_directory() as staging:
         (place := staging / "hidden").mkdir()
         budget = WorkspaceBudget(MaterializationLimits())
         with _fs.open_directory(place) as root:
-            for reference in suite.files:
-                file = files[str(PurePosixPath(reference.path))]
+            for file in files:
                 try:
                     copy_pack_file(file, root, file.mount, budget)
                 except (_fs.UnsafeEntry, FileExistsError) as error:
