@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, StringConstraints, Tag, model_validator
 
 from securebench._schema import ClosedModel, FileRef
+from securebench._yaml import Loc
 from securebench.families.base import (
     EVALUATION_INPUTS,
     HIDDEN,
@@ -39,7 +41,9 @@ class InlineTests(ClosedModel):
 
 
 class Case(ClosedModel):
-    """One call and what must come of it: a value, an exception by name, or a predicate by name."""
+    """One call and what must come of it: a value, an exception by name, or a predicate.
+
+    A predicate is a Python expression over `result`, `args`, `kwargs` and `math`; it must be exactly True."""
 
     args: tuple[JsonValue, ...] = ()
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
@@ -99,10 +103,27 @@ Tests = Annotated[
 ]
 
 
+def is_python(language: str) -> bool:
+    return language.strip().lower() in {"python", "python3", "py"}
+
+
 class CodeCompletionEval(EvalModel):
     tests: Annotated[Tests, EVALUATION_INPUTS]
     reference_solution: Annotated[TextOrFile | None, HIDDEN] = None
     canonical_solution: Annotated[TextOrFile | None, HIDDEN] = None
+    mutants: Annotated[tuple[TextOrFile, ...], HIDDEN] = ()  # wrong candidates, for `securebench validate`
+
+
+def _check(public: CodeCompletionInput, private: CodeCompletionEval) -> Iterable[tuple[Loc, str]]:
+    tests = private.tests
+    if isinstance(tests, IoTests):
+        if tests.tolerance is not None and tests.compare != "float":
+            yield ("eval", "tests", "tolerance"), "has a meaning with compare: float only"
+        return
+    if not is_python(public.language):
+        yield ("eval", "tests"), "tests that call functions need language: python; other languages use source: io"
+    if isinstance(tests, CaseTests) and public.entry_point is None:
+        yield ("input", "entry_point"), "is needed by tests of source: cases, which call it"
 
 
 FAMILY = Family(
@@ -110,4 +131,7 @@ FAMILY = Family(
     input_model=CodeCompletionInput,
     eval_model=CodeCompletionEval,
     candidate=CandidateKind.CODE,
+    executes=True,
+    verifier="securebench.verifiers.code_completion:CodeCompletionVerifier",
+    check=_check,
 )

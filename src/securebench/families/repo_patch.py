@@ -83,6 +83,7 @@ class RepoPatchEval(EvalModel):
     tests: Annotated[Annotated[CommandSuite | IdSuite, Discriminator("source")], EVALUATION_INPUTS]
     candidate_policy: Annotated[CandidatePolicy | None, EVALUATION_INPUTS] = None
     gold_patch: Annotated[Patch | None, HIDDEN] = None
+    mutants: Annotated[tuple[Patch, ...], HIDDEN] = ()  # wrong patches, for `securebench validate`
 
 
 FAMILY = Family(

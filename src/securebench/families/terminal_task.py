@@ -38,6 +38,8 @@ class TerminalTaskEval(EvalModel):
     run_tests: Annotated[FileRef | None, EVALUATION_INPUTS] = None
     test_files: Annotated[tuple[FileRef, ...], EVALUATION_INPUTS] = ()
     expected_state: Annotated[FileOrValue, HIDDEN] = None
+    reference_workspace: Annotated[FileRef | None, HIDDEN] = None  # laid over the initial one, it must pass
+    mutants: Annotated[tuple[FileRef, ...], HIDDEN] = ()  # the same, and each must fail
 
 
 FAMILY = Family(
