@@ -1,5 +1,5 @@
 # The two commands of the README are `make demo` and `make test`; each sets up all it needs.
-.PHONY: demo test check format lint types layers lock clean
+.PHONY: demo test check format lint types layers audit lock clean
 
 demo:
 	@scripts/setup run
@@ -9,7 +9,7 @@ test:
 	@scripts/setup dev
 	@.venv/bin/python -m pytest -n auto
 
-check: format lint types layers test
+check: format lint types layers test audit
 
 format:
 	@scripts/setup dev
@@ -26,6 +26,10 @@ types:
 layers:
 	@scripts/setup dev
 	@.venv/bin/lint-imports
+
+audit:
+	@scripts/setup dev
+	@.venv/bin/securebench audit
 
 # Locks carry versions and hashes only; see docs/adr/0001-lock-files.md.
 lock:

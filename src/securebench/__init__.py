@@ -4,9 +4,10 @@ Importing this package does nothing; the names below are loaded when they are fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing's, whose import takes most of the time the spawner of sandboxes needs to start
 if TYPE_CHECKING:
+    from typing import Any
+
     from securebench.benchmark_compiler import compile_benchmark_pack
     from securebench.benchmark_pack import load_benchmark_pack
     from securebench.errors import SecureBenchError

@@ -7,7 +7,6 @@ name the process it belongs to without ever mistaking a later process with the s
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from securebench._proc import Handle
+from securebench._removal import remove_tree
 
 _PREFIX = "securebench"
 _MARK = "SECUREBENCH_OWNER"
@@ -56,7 +56,8 @@ def staging_directory() -> Iterator[Path]:
         path.chmod(0o711)
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):  # what cannot be removed now is found by `clean_directories`
+            remove_tree(path)
 
 
 def owner_mark() -> dict[str, str]:
@@ -87,6 +88,7 @@ def clean_directories() -> list[str]:
     removed = []
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}-*"):
         if is_stale(path.name) and not path.is_symlink() and path.stat().st_uid == os.getuid():
-            shutil.rmtree(path, ignore_errors=True)
-            removed.append(str(path))
+            with suppress(OSError):
+                remove_tree(path)
+                removed.append(str(path))
     return removed

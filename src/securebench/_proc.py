@@ -1,4 +1,4 @@
-"""The only place in SecureBench that starts processes.
+"""The only place in SecureBench that starts processes; those of sandboxes are forked by one that was started here.
 
 Everything goes through `subprocess.Popen` on its vfork path: no `preexec_fn`, no `user=` (both make the start of a
 process cost a copy of our page tables), every descriptor closed but those named. Waiting is done through a pidfd,
@@ -10,12 +10,14 @@ thread that made the child, not to the process.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -43,16 +45,6 @@ class Process:
     def kill(self) -> None:
         """Send SIGKILL; a no-op once it was reaped."""
         self._popen.kill()
-
-    async def children(self) -> list[int]:
-        """Its children, after stopping it for good, so that the list can neither grow nor go stale."""
-        self._popen.send_signal(signal.SIGSTOP)
-        while (state := _state(self.pid)) not in "TZX":
-            await anyio.sleep(0.001)
-        if state != "T":
-            return []
-        threads = Path(f"/proc/{self.pid}/task").iterdir()
-        return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
 
     @property
     def alive(self) -> bool:
@@ -85,6 +77,15 @@ def _state(pid: int) -> str:
         return "X"
 
 
+@cache
+def _hear_of_children() -> None:
+    """Once per process: where our own parent left SIGCHLD ignored, the kernel would throw exit codes away."""
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        libc = ctypes.CDLL(None)
+        libc.signal.argtypes, libc.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+        libc.signal(signal.SIGCHLD, None)  # Python's own call works in the main thread only
+
+
 def start(
     argv: Sequence[str],
     *,
@@ -96,6 +97,7 @@ def start(
     cwd: Path | str = "/",
 ) -> Process:
     """Start `argv` with exactly these descriptors and this environment. Raises InfrastructureError."""
+    _hear_of_children()
     try:
         popen = subprocess.Popen(
             list(argv),
@@ -282,6 +284,7 @@ def run_tool_sync(
     cwd: Path | str = "/",
 ) -> ToolResult:
     """`run_tool` for code that runs outside an event loop. Raises InfrastructureError when it cannot start."""
+    _hear_of_children()
     try:
         done = subprocess.run(
             list(argv), input=stdin, env=dict(env), cwd=cwd, capture_output=True, timeout=timeout, check=False
@@ -342,6 +345,17 @@ class Handle:
         """Wait until it has ended; for the first process of a pid namespace, until the namespace is empty."""
         if self._pidfd >= 0:
             await anyio.wait_readable(self._pidfd)
+
+    async def children(self) -> list[int]:
+        """Its children, after stopping it for good, so that the list can neither grow nor go stale."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGSTOP)
+        while (state := _state(self.pid)) not in "TZX":
+            await anyio.sleep(0.001)
+        if state != "T":
+            return []
+        threads = Path(f"/proc/{self.pid}/task").iterdir()
+        return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
 
     def reap(self) -> float | None:
         """Reap it if it has ended and was left to us, as to a subreaper; the processor time of it and its children."""

@@ -20,6 +20,7 @@ class Event(StrEnum):
     PRODUCER_OUTPUT = "producer_output"
     PRODUCER_DONE = "producer_done"
     SANDBOX_COMMAND = "sandbox_command"
+    WORKSPACE_PROGRESS = "workspace_progress"
     VERIFIER_START = "verifier_start"
     VERIFIER_DONE = "verifier_done"
     RECORD_WRITTEN = "record_written"

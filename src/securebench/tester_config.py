@@ -69,6 +69,7 @@ class SandboxSection(ClosedModel):
     cpus: Annotated[float, Field(gt=0)] | None = None
     pids: Positive | None = None
     disk: Size | None = None
+    pull: Literal["missing", "never"] = "missing"
 
 
 class BudgetSection(ClosedModel):
@@ -251,7 +252,8 @@ class TesterConfig:
                     self.verification.disallow_dangerous_commands,
                     sorted(self.verification.deny_commands),
                 ],
-                "sandbox": self.sandbox.model_dump(mode="json"),
+                # Where an image comes from decides nothing: the one that ran is in the record by its digest.
+                "sandbox": self.sandbox.model_dump(mode="json", exclude={"pull"}),
                 "budget": self.budget.model_dump(mode="json"),
                 **({"judge": self.judge.model_dump(mode="json")} if self.judge else {}),
                 "attempts": self.run.attempts,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 
+from securebench.audit.prerun import require_run_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
@@ -47,26 +48,33 @@ def run_tester_config(
     progress: Progress | None = None,
     resume: bool = False,
     workers: int | None = None,
+    unsafe: bool = False,
 ) -> TesterRunSummary:
     """Run every planned attempt and write `candidates.jsonl` and `summary.json`.
 
-    Raises ConfigError, SandboxUnavailable or StoreError before anything runs; afterwards one bad task never ends
-    the run. An interrupt stops the agents, keeps what is written and returns a summary that says so."""
+    `unsafe` goes without the audit of the walls, and every record says so.
+
+    Raises ConfigError, SandboxUnavailable, AuditFailed or StoreError before anything runs; afterwards one bad task
+    never ends the run. An interrupt stops the agents, keeps what is written and returns a summary that says so."""
     try:
-        return anyio.run(partial(_run, config, limit, progress or silent, resume, workers))
+        return anyio.run(partial(_run, config, limit, progress or silent, resume, workers, unsafe))
     except BaseExceptionGroup as group:
         # Workers run in a task group; what one of them raised is what the caller wants to know.
         raise _first(group) from None
 
 
+def _notice(progress: Progress, text: str) -> None:
+    progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text}))
+
+
 async def _run(
-    config: TesterConfig, limit: int | None, progress: Progress, resume: bool, workers: int | None
+    config: TesterConfig, limit: int | None, progress: Progress, resume: bool, workers: int | None, unsafe: bool
 ) -> TesterRunSummary:
     progress = Unbreakable(progress)
     pack = load_benchmark_pack(config.manifest, config.tasks)
     check_supported(config, pack)
     tasks = compile_benchmark_pack(pack, limit=limit)
-    sandbox, notice = None, ""
+    sandbox, notice, audit = None, "", None
     executes = any(FAMILIES[entry.family].executes for entry in pack.entries[: len(tasks)])
     if needs_sandbox(config) or executes:
         roots = task_roots(entry.image for entry in pack.entries[: len(tasks)])
@@ -76,12 +84,14 @@ async def _run(
             ISOLATED,
             roots,
             config.sandbox.runtime,
-            lambda text: progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text})),
+            None if config.sandbox.pull == "never" else partial(_notice, progress),
         )
         sandbox, notice = selection.sandbox, selection.reason
-        await check_walls(sandbox, roots)
+        if not unsafe:
+            await check_walls(sandbox, roots)
+            audit = (await require_run_audit(sandbox, roots)).as_record()
     producer = build_harness_producer(config, sandbox)
-    identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type)
+    identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type, audit, unsafe)
     started = anyio.current_time()
     with RecordStore(config.output_dir) as store:
         tally = Tally(_plan(config, tasks, limit))
@@ -101,6 +111,7 @@ async def _run(
             sandbox=sandbox,
             store=CandidateStore(config.output_dir / "candidates"),
             judge=_judge(config),
+            policy=config.verification,
             seed=_secret_seed(config),
         )
         try:

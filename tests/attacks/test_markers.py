@@ -104,15 +104,17 @@ def _rows(private: str, public: str) -> list[dict[str, Any]]:
         assert set(EVAL_VISIBILITY[family]) - set(private_fields) <= {"tolerance"}, (
             f"{family}: every field needs a marker"
         )
+    assets = [{"path": "public.txt"}, {"path": "r"}]
     return [
-        {"id": family, "family": family, "input": fields, "eval": hidden | extra, "assets": [{"path": "public.txt"}]}
+        {"id": family, "family": family, "input": fields, "eval": hidden | extra, "assets": assets}
         for family, fields, hidden in rows
     ]
 
 
 def _pack(directory: Path, private: str, public: str) -> Path:
     (directory / "hidden").mkdir()
-    (directory / "assets").mkdir()
+    (directory / "assets" / "r").mkdir(parents=True)
+    (directory / "assets" / "r" / "code.txt").write_text("the repository\n")
     (directory / "hidden" / "secret.txt").write_text(private)
     (directory / "assets" / "public.txt").write_text(public)
     (directory / "manifest.yaml").write_text("id: markers\nversion: 1\n")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 
 import anyio
 import pytest
 from tests.conformance.sandbox.box import Box
-from tests.docker.engine import IMAGE, Imaged, docker
+from tests.docker.engine import AT_ONCE, IMAGE, Imaged, docker, said
+
+from securebench.sandboxes.docker import DockerSandbox
 
 
 @pytest.fixture(scope="session")
@@ -25,4 +29,16 @@ def sandbox() -> Imaged:
 @pytest.fixture
 def box(sandbox: Imaged) -> Box:
     """What the conformance suite runs its checks in."""
-    return Box(sandbox)
+    return Box(sandbox, AT_ONCE)
+
+
+@pytest.fixture(scope="session")
+def gvisor(sandbox: Imaged) -> Imaged:
+    """Containers with a kernel of their own."""
+    if "runsc" not in json.loads(said("info", "--format={{json .Runtimes}}")):
+        reason = "the daemon does not know the runtime runsc: stop it and run scripts/ci-docker"
+        (pytest.fail if os.environ.get("SECUREBENCH_CI") and shutil.which("runsc") else pytest.skip)(reason)
+    made = Imaged(DockerSandbox(runtime="runsc"))
+    capabilities = anyio.run(made.probe)
+    assert capabilities.usable, capabilities.remedy
+    return made

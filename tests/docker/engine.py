@@ -12,6 +12,8 @@ from securebench.sandboxes.docker import DockerSandbox
 
 IMAGE = "securebench-base:test"
 ROOT = ImageRoot(IMAGE)
+AT_ONCE = 8
+"""A container takes a busy daemon half a second."""
 
 
 @dataclass

@@ -187,6 +187,7 @@ BOMBS = {
     "many holes": "for n in range(400): open(str(n), 'wb').truncate(1 << 20)",
     "one file, many names": "import os; open('a', 'wb').write(b'x' * (1 << 20))\nfor n in range(300): os.link('a', str(n))",
     "deep": "import os\nfor n in range(200): os.mkdir('d'); os.chdir('d')",
+    "more entries than are read": "for n in range(100_001): open(str(n), 'w').close()",
     "beyond the longest path": "import os\nfor n in range(100): os.mkdir('d' * 200); os.chdir('d' * 200)",
 }
 
@@ -203,6 +204,35 @@ def test_bomb_is_the_candidates_failure(sandbox: Imaged, program: str) -> None:
         return time.monotonic() - began
 
     assert _leave(sandbox, program, look, python=True, size=100 * MIB) < 1
+
+
+def test_crowd_of_special_nodes_is_left_out_with_a_bounded_list(sandbox: Imaged) -> None:
+    program = "import os\nfor n in range(3000): os.mkfifo(f'fifo{n}')\nopen('kept', 'w').write('x')"
+
+    def look(session: DockerSession) -> tuple[list[str], int]:
+        return _names(session), len(session.left_out("/work"))
+
+    names, listed = _leave(sandbox, program, look, python=True)
+    assert names == ["kept"]
+    assert 0 < listed <= 1000
+
+
+def test_impossible_times_and_names_of_archive_parts_do_no_harm(sandbox: Imaged) -> None:
+    program = (
+        "import os\n"
+        "for name, when in (('past', -(1 << 40)), ('future', 1 << 40), ('before', -1), ('fraction', 0.1)):\n"
+        "    open(name, 'w').write(name)\n"
+        "    try: os.utime(name, (when, when))\n"
+        "    except (OSError, OverflowError): pass\n"
+        "os.mkdir('PaxHeaders.0'); open('PaxHeaders.0/x', 'w').write('y')\n"
+        "open('././@LongLink', 'w').write('z'); open('...', 'w').write('dots')\n"
+    )
+
+    def look(session: DockerSession) -> tuple[list[str], bytes]:
+        return _names(session), _read(session, "past") + _read(session, "@LongLink")
+
+    expected = ["...", "@LongLink", "PaxHeaders.0", "before", "fraction", "future", "past"]
+    assert _leave(sandbox, program, look, python=True) == (expected, b"pastz")
 
 
 def test_sparse_file_within_the_size_costs_no_disk(sandbox: Imaged) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import signal
 import subprocess
@@ -24,8 +25,15 @@ from securebench.sandboxes.base import Command, Limits, SandboxResult, SandboxSp
 KINDS = pytest.mark.parametrize("mounts", [(), (Scratch("/work"),)], ids=["fresh", "session"])
 
 
+def _groups(pid: int) -> list[str]:
+    """Control groups made by one process for its containers, in every hierarchy."""
+    names = (f"{place}/securebench-{pid}-*-*-*" for place in ("*", "*/*", "*/*/*"))
+    return [group for name in names for group in glob.glob(name, root_dir="/sys/fs/cgroup")]
+
+
 def _ours() -> dict[str, object]:
     return {
+        "groups": _groups(os.getpid()),
         "containers": own_containers(),
         "directories": list(Path(tempfile.gettempdir()).glob(f"securebench-{os.getpid()}-*")),
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -197,6 +205,9 @@ def test_killed_engine_takes_its_containers_along(
     assert processes_with(f"sleep\0{marker}") == []
     assert not volumes & existing_volumes()
     assert list(Path(tempfile.gettempdir()).glob(f"securebench-{engine.pid}-*")) == []
+    while _groups(engine.pid) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _groups(engine.pid) == []
 
 
 def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Imaged) -> None:
@@ -230,6 +241,7 @@ def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Image
     assert set(left) <= set(removed)
     assert own.ok  # what has a living owner is left alone
     clean_directories()
+    assert _groups(engine.pid) == []
     assert len(volumes) == 2
     assert not volumes & existing_volumes()
     assert containers_of(engine.pid) == []

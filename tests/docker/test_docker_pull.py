@@ -60,7 +60,9 @@ def _pinned(reference: str, digest: str) -> str:
     return f"{reference.rpartition(':')[0]}@{digest}"
 
 
-def _run(directory: Path, image: str, *args: str, backend: str = "docker") -> tuple[Workbench, Finished]:
+def _run(
+    directory: Path, image: str, *args: str, backend: str = "docker", **sandbox: str
+) -> tuple[Workbench, Finished]:
     """A pack with one task on `image`, run by the command line. The image knows the answer."""
     (directory / "manifest.yaml").write_text("id: pull\nversion: 1\n")
     (directory / "tasks.jsonl").write_text(json.dumps(question(1, environment={"image": image})) + "\n")
@@ -69,7 +71,7 @@ def _run(directory: Path, image: str, *args: str, backend: str = "docker") -> tu
         "run": {"id": "pull-run", "output_dir": "out"},
         "benchmark": {"manifest": "manifest.yaml", "tasks": "tasks.jsonl"},
         "harness": {"type": "command", "config": {"command": "cat /etc/answer"}},
-        "sandbox": {"backend": backend},
+        "sandbox": {"backend": backend, **sandbox},
     }
     (directory / "tester.yaml").write_text(json.dumps(tester))
     work = Workbench(directory)
@@ -207,6 +209,23 @@ def watched() -> Iterator[Stub]:
     """A registry that notices being asked."""
     with stub_registry(Stub(404)) as stub:
         yield stub
+
+
+@pytest.mark.parametrize("backend", ["docker", "auto"])
+def test_a_run_that_must_not_pull_asks_no_registry(
+    sandbox: Imaged, watched: Stub, tmp_path: Path, backend: str
+) -> None:
+    image = f"{watched.host}/tasks/one:1"
+    work, done = _run(tmp_path, image, backend=backend, pull="never")
+    _refused(work, done, f"image {image} cannot be run", "sandbox.pull: missing")
+    assert f"docker pull {image}" in done.err
+    assert not watched.requests
+
+
+def test_a_run_that_may_pull_asks(sandbox: Imaged, watched: Stub, tmp_path: Path) -> None:
+    """The positive control."""
+    _run(tmp_path, f"{watched.host}/tasks/one:1", pull="missing")
+    assert watched.requests
 
 
 def test_nothing_but_fetch_pulls(sandbox: Imaged, watched: Stub) -> None:

@@ -57,7 +57,9 @@ INPUTS: dict[str, st.SearchStrategy[Any]] = {
     ),
     "short_answer": record({"question": WORDS}, answer_format=st.just("text")),
     "free_response": record({"prompt": WORDS}, context=WORDS),
-    "code_completion": record({"prompt": WORDS, "language": WORDS}, starter_code=WORDS, entry_point=LETTERS),
+    "code_completion": record(
+        {"prompt": WORDS, "language": st.just("python"), "entry_point": LETTERS}, starter_code=WORDS
+    ),
     "repo_patch": record({"repo": WORDS, "base_commit": WORDS, "instructions": WORDS}, hints=WORDS),
     "terminal_task": record({"instructions": WORDS}, context=WORDS),
 }

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import shutil
+import socket
 import stat
+import threading
+import time
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -197,3 +202,107 @@ def test_asset_changed_after_loading_is_an_integrity_fault(tmp_path: Path, targe
         file.with_name("new.txt").write_text("new")
     with pytest.raises(IntegrityError, match="changed since the pack was loaded"):
         materialize(task, target)
+
+
+@pytest.mark.parametrize("component", list(Component))
+def test_every_component_gets_its_lanes_and_no_other(tmp_path: Path, target: Path, component: Component) -> None:
+    files = materialize(compiled(tmp_path, row("terminal_task")), target, component)
+    lanes = {name.split("/")[1] for name in files if name.startswith("securebench/")}
+    expected = {
+        Component.AGENT: {"public"},
+        Component.WORKER: {"public"},
+        Component.TEST_SANDBOX: {"public", "evaluation_inputs"},
+        Component.EVALUATOR: {"public", "evaluator"},
+    }
+    assert lanes == expected[component]
+
+
+def test_empty_directories_and_executable_bits_are_kept(tmp_path: Path, target: Path) -> None:
+    pack = write_pack(tmp_path / "pack", [row(assets=[{"path": "tree"}])])
+    (pack / "assets/tree/hollow/deeper").mkdir(parents=True)
+    (pack / "assets/tree/run").write_text("#!/bin/sh\n")
+    (pack / "assets/tree/run").chmod(0o700)
+    materialize(tasks(pack)[0], target)
+    assert (target / "tree/hollow/deeper").is_dir()
+    assert stat.S_IMODE((target / "tree/run").stat().st_mode) == 0o555
+    assert stat.S_IMODE((target / "tree/a.txt").stat().st_mode) == 0o444
+    assert all(path.stat().st_mtime_ns == _fs.EPOCH_NS for path in target.rglob("*"))
+
+
+@pytest.mark.parametrize("what", ["link", "FIFO", "socket", "deep", "name"])
+def test_asset_that_is_not_plain_is_refused(tmp_path: Path, target: Path, what: str) -> None:
+    task = compiled(tmp_path, row(assets=[{"path": "tree"}]))
+    place = tmp_path / "pack/assets/tree" / ("bad" if what != "name" else "bad\nname")
+    if what == "link":
+        place.symlink_to("a.txt")
+    elif what == "FIFO":
+        os.mkfifo(place)
+    elif what == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            here = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
+            server.bind(f"/proc/self/fd/{here}/bad")  # short, whatever the directory is called
+            os.close(here)
+    elif what == "deep":
+        (place / "/".join(["d"] * 70)).mkdir(parents=True)
+    else:
+        place.write_text("x")
+    with pytest.raises(PackError, match="asset"):
+        materialize(task, target)
+
+
+def test_a_source_swapped_for_links_during_the_copy_never_leads_outside(tmp_path: Path) -> None:
+    """Whatever wins the race, the copy holds the pack's bytes or is refused."""
+    pack = write_pack(tmp_path / "pack", [row(assets=[{"path": "tree"}])])
+    tree = pack / "assets/tree"
+    for number in range(40):
+        (tree / f"d{number}").mkdir()
+        (tree / f"d{number}" / "f").write_text("public\n")
+    task = tasks(pack)[0]
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_text(MARKER)
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            for number in range(0, 40, 3):
+                (tree / f"d{number}").rename(tmp_path / "aside")
+                (tree / f"d{number}").symlink_to(outside)
+                (tree / f"d{number}").unlink()
+                (tmp_path / "aside").rename(tree / f"d{number}")
+
+    racer = threading.Thread(target=swap)
+    racer.start()
+    try:
+        outcomes: set[bool | None] = set()
+        deadline = time.monotonic() + 60
+        for number in itertools.count():
+            if (number >= 40 and None in outcomes) or time.monotonic() > deadline:
+                break
+            (target := tmp_path / f"target{number}").mkdir()
+            try:
+                outcomes.add(MARKER.encode() in b"".join(materialize(task, target).values()))
+            except (PackError, IntegrityError):
+                outcomes.add(None)
+    finally:
+        over.set()
+        racer.join()
+    assert True not in outcomes
+    assert None in outcomes, "the race was never lost, so nothing was tested"
+
+
+def test_positive_control_a_copy_that_follows_links_leads_outside(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "f").write_text(MARKER)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "d").symlink_to(tmp_path / "outside")
+    shutil.copytree(tmp_path / "tree", tmp_path / "copy")
+    assert (tmp_path / "copy" / "d" / "f").read_text() == MARKER
+
+
+def test_the_digest_of_a_copy_is_the_digest_of_the_tree(tmp_path: Path, target: Path) -> None:
+    pack = write_pack(tmp_path / "pack", [row(assets=[{"path": "tree"}])])
+    (pack / "assets/tree/large").write_bytes(os.urandom(3 * 2**20 + 7))
+    (pack / "assets/tree/empty").touch()
+    materialize(tasks(pack)[0], target)  # an IntegrityError if the two ways to compute it disagreed
+    assert (target / "tree/large").read_bytes() == (pack / "assets/tree/large").read_bytes()

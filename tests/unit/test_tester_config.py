@@ -172,6 +172,7 @@ def test_broken_tester_file_is_refused_with_line_and_field(
         ("sandbox", {"memory": "0"}, "sandbox.memory"),
         ("sandbox", {"memory": "1x"}, "sandbox.memory"),
         ("sandbox", {"cpus": "two"}, "sandbox.cpus"),
+        ("sandbox", {"pull": "always"}, "sandbox.pull"),
         ("budget", {"usd": -1}, "budget.usd"),
         ("budget", {"tokens": 1.5}, "budget.tokens"),
         ("executor", {"type": "cloud"}, "executor.type"),
@@ -229,6 +230,14 @@ def test_digest_pins_what_decides_results_and_not_where_files_lie(tmp_path: Path
     first = config(TESTER, "a").digest()
     assert first == config(TESTER.replace("runs/first", "elsewhere"), "b").digest()
     assert (first == config(TESTER.replace(old, new), "c").digest()) is (old == new)
+
+
+def test_pull_is_missing_unless_never_and_decides_no_result() -> None:
+    silent, missing, never = (
+        parse_tester_config(_data(sandbox=section)) for section in ({}, {"pull": "missing"}, {"pull": "never"})
+    )
+    assert (silent.sandbox.pull, missing.sandbox.pull, never.sandbox.pull) == ("missing", "missing", "never")
+    assert silent.digest() == missing.digest() == never.digest()
 
 
 # Env files

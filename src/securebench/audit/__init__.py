@@ -1,1 +1,1 @@
-"""Attacks on ourselves and on packs: what must not score, must not."""
+"""Checks of packs and of this host: what must fail, tried, and seen to fail."""

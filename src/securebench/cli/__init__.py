@@ -12,8 +12,10 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "audit": "Try what must fail on this host, and see that it does.",
     "demo": "Watch an honest agent score and a cheating one not, in a few seconds.",
     "image": "Import container images for the embedded sandbox, without Docker.",
+    "exec": "Run one Python file of a stranger's, confined, and say what came of it.",
     "doctor": "Show what the sandboxes of this host guarantee, and how to get more.",
     "init": "Write a small working pack and tester YAML to start from.",
     "run": "Run a benchmark pack with a harness and record every attempt.",

@@ -25,6 +25,7 @@ import click
 @click.option(
     "--progress", type=click.Choice(["auto", "plain", "json"]), default="auto", help="How to show progress on stderr."
 )
+@click.option("--unsafe", is_flag=True, help="UNSAFE: run without the audit of the walls; every record says so.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
     config_path: Path,
@@ -38,22 +39,28 @@ def command(
     show_command_output: bool,
     quiet: bool,
     progress: str,
+    unsafe: bool,
     as_json: bool,
 ) -> int:
     """Run a benchmark pack with a harness and record every attempt.
 
     Records go to candidates.jsonl in the output directory, one line per attempt, with a summary.json beside it."""
     from securebench.cli._display import open_display
+    from securebench.cli._exec_report import warn_unaudited
     from securebench.cli._summary import print_summary
     from securebench.tester_config import load_env_file, load_tester_config
     from securebench.tester_run import run_tester_config, with_tester_overrides
 
     env = dict(os.environ) | (load_env_file(env_file) if env_file else {})
     config = with_tester_overrides(load_tester_config(config_path, env=env), output_dir=output_dir)
+    if unsafe:
+        warn_unaudited()
     if publishable:
+        if unsafe:
+            raise click.UsageError("--publishable refuses results without an audit; drop --unsafe")
         _check_publishable(config.manifest, config.tasks, limit)
     with open_display("quiet" if quiet else progress, show_agent_output, show_command_output) as show:
-        summary = run_tester_config(config, limit=limit, progress=show, resume=resume, workers=workers)
+        summary = run_tester_config(config, limit=limit, progress=show, resume=resume, workers=workers, unsafe=unsafe)
     print_summary(summary, as_json)
     if summary.interrupted:
         return 130

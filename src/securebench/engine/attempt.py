@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from securebench.candidates.store import CandidateStore
+from securebench.dangerous_commands import VerificationPolicy
 from securebench.errors import (
     CandidateError,
     ConfigError,
@@ -42,6 +43,7 @@ class AttemptContext:
     sandbox: Sandbox | None
     store: CandidateStore
     judge: Panel | None
+    policy: VerificationPolicy
     seed: bytes
 
 
@@ -90,14 +92,20 @@ async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int)
     def started(argv: tuple[str, ...]) -> None:
         context.progress(ProgressEvent(Event.SANDBOX_COMMAND, task.id, attempt, {"argv": list(argv)}))
 
+    def reading(doing: str, files: int, size: int) -> None:
+        data = {"doing": doing, "files": files, "bytes": size}
+        context.progress(ProgressEvent(Event.WORKSPACE_PROGRESS, task.id, attempt, data))
+
     request = ProducerRequest(
         task_id=task.id,
         kind=family(task.task_type).candidate,
         payload=task.agent_payload(),
         view=task.view_for(Component.AGENT),
         environment=task.environment,
+        store=context.store,
         on_output=show,
         on_command=started,
+        on_progress=reading,
     )
     nothing = Production(candidate=None)
     try:
@@ -127,6 +135,7 @@ async def _verify(context: AttemptContext, task: SecureBenchTask, production: Pr
         sandbox=context.sandbox,
         store=context.store,
         judge=context.judge,
+        policy=context.policy,
         seed=context.seed,
     )
     try:

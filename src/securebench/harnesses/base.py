@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from securebench.candidates.artifact import CandidateArtifact
+from securebench.candidates.store import CandidateStore
 from securebench.environment import TaskEnvironment
 from securebench.errors import CandidateError
 from securebench.families.base import CandidateKind
@@ -23,8 +24,10 @@ class ProducerRequest:
     payload: Mapping[str, Any]
     view: ResourceView
     environment: TaskEnvironment
+    store: CandidateStore  # where what the agent leaves behind is captured
     on_output: Callable[[str, bytes], None] | None = None
     on_command: Callable[[tuple[str, ...]], None] | None = None
+    on_progress: Callable[[str, int, int], None] | None = None  # what is being read, entries and bytes so far
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
-from securebench._leftovers import staging_directory
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.extraction import artifact_for, text_from_file, text_from_stdout
 from securebench.errors import CandidateError, ConfigError, FailureReason, ProducerError
 from securebench.families.base import CandidateKind
 from securebench.harnesses.base import ProducerRequest, Production
-from securebench.resources import Component
+from securebench.harnesses.workspace import extracted, open_workspace, take
 from securebench.sandboxes.base import (
     Command,
     HostRoot,
@@ -26,7 +25,7 @@ from securebench.sandboxes.base import (
     Session,
 )
 from securebench.tester_config import CommandConfig, SandboxSection
-from securebench.workspaces.materialization import VisibilityAwareMaterializer
+from securebench.workspaces.workspace import Workspace
 
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_DISK = 256 * 2**20
@@ -51,34 +50,33 @@ class CommandHarnessProducer:
             raise ConfigError("harness.config.allowed_domains needs the egress proxy, which this version does not have")
 
     async def produce(self, request: ProducerRequest) -> Production:
-        materializer = VisibilityAwareMaterializer(Component.AGENT)
         task_file = PurePosixPath(self.config.task_file)
-        plan = materializer.plan(request.view, dict(request.payload), task_file)
-        with staging_directory() as staging:
-            (seed := staging / "seed").mkdir()
-            materializer.materialize(plan, seed)
-            async with self.sandbox.open(self._spec(request, seed)) as session:
-                command = self._command(request)
-                if request.on_command is not None:
-                    request.on_command(command.argv)
-                result = await session.run(command)
-                await session.stop()
-                candidate, failure = self._extract(request, session, result)
+        async with (
+            open_workspace(request, self.sandbox, task_file) as workspace,
+            self.sandbox.open(self._spec(request, workspace)) as session,
+        ):
+            command = self._command(request)
+            if request.on_command is not None:
+                request.on_command(command.argv)
+            result = await session.run(command)
+            await session.stop()
+            candidate, failure = await self._extract(request, session, result, workspace)
         return Production(
             candidate=candidate,
             failure=_failure(result) or failure,
             stdout=result.stdout.data.decode("utf-8", "replace"),
             stderr=result.stderr.data.decode("utf-8", "replace"),
-            metadata=_metadata(result, self.sandbox.name),
+            metadata=_metadata(result, self.sandbox.name) | extracted(candidate),
         )
 
-    def _spec(self, request: ProducerRequest, seed: Path) -> SandboxSpec:
+    def _spec(self, request: ProducerRequest, workspace: Workspace) -> SandboxSpec:
         environment, limits = request.environment, self.limits
         timeouts = [t for t in (environment.timeout_seconds, self.config.timeout_seconds) if t is not None]
         defaults = Limits()
+        disk = environment.disk or _size(limits.disk) or DEFAULT_DISK + workspace.size
         return SandboxSpec(
             root=ImageRoot(environment.image) if environment.image else HostRoot(),
-            mounts=(Scratch(environment.workdir, environment.disk or _size(limits.disk) or DEFAULT_DISK, seed),),
+            mounts=(Scratch(environment.workdir, disk, workspace.seed),),
             env=self.env,
             cwd=environment.workdir,
             limits=Limits(
@@ -94,21 +92,21 @@ class CommandHarnessProducer:
         argv = ("sh", "-lc", command) if isinstance(command, str) else command
         return Command(argv, on_output=request.on_output)
 
-    def _extract(
-        self, request: ProducerRequest, session: Session, result: SandboxResult
+    async def _extract(
+        self, request: ProducerRequest, session: Session, result: SandboxResult, workspace: Workspace
     ) -> tuple[CandidateArtifact | None, CandidateError | None]:
-        if request.kind is CandidateKind.WORKSPACE:
-            return None, None
+        """A workspace is taken whole, a patch as what changed, unless a file is declared; all else is text."""
+        path = self.config.artifact_path
+        if request.kind is CandidateKind.WORKSPACE or (request.kind is CandidateKind.PATCH and path is None):
+            return await take(workspace, session.scratch(request.environment.workdir), request)
         try:
-            if self.config.artifact_path is None:
+            if path is None:
                 text = text_from_stdout(result.stdout.data, result.stdout.truncated)
             else:
-                root = session.scratch(request.environment.workdir)
-                text = text_from_file(root, PurePosixPath(self.config.artifact_path))
+                text = text_from_file(session.scratch(request.environment.workdir), PurePosixPath(path))
         except CandidateError as error:
             return None, error
-        source = "stdout" if self.config.artifact_path is None else "file"
-        return artifact_for(request.task_id, request.kind, text, source), None
+        return artifact_for(request.task_id, request.kind, text, "stdout" if path is None else "file"), None
 
 
 def _size(value: int | str | None) -> int | None:

@@ -1,4 +1,7 @@
-"""Control agents: they do no work, need no sandbox, and must not score. `null`, `echo`, `constant`."""
+"""Control agents: they do no work, need no sandbox, and must not score. `null`, `echo`, `constant`.
+
+Where a family collects what became of a workspace, they leave it as it is; `echo` and `constant` answer a `repo_patch`
+task with their text in the place of a patch."""
 
 from __future__ import annotations
 
@@ -6,20 +9,28 @@ from securebench import _json
 from securebench.candidates.extraction import artifact_for
 from securebench.families.base import CandidateKind
 from securebench.harnesses.base import ProducerRequest, Production
+from securebench.harnesses.workspace import extracted, open_workspace
+from securebench.sandboxes.base import Sandbox
 
 
 class ControlProducer:
     """Gives the same kind of non-answer to every task."""
 
-    def __init__(self, kind: str, response: str | None = None) -> None:
+    def __init__(self, kind: str, response: str | None = None, sandbox: Sandbox | None = None) -> None:
         self.kind = kind
         self.response = response
+        self.sandbox = sandbox  # only asked for the files of images
 
     async def produce(self, request: ProducerRequest) -> Production:
-        if request.kind is CandidateKind.WORKSPACE:
-            return Production(candidate=None, metadata={"harness": self.kind})
-        candidate = artifact_for(request.task_id, request.kind, self._text(request), self.kind)
-        return Production(candidate=candidate, metadata={"harness": self.kind})
+        if self._leaves_a_workspace(request.kind):
+            async with open_workspace(request, self.sandbox) as workspace:
+                candidate = workspace.untouched()
+        else:
+            candidate = artifact_for(request.task_id, request.kind, self._text(request), self.kind)
+        return Production(candidate=candidate, metadata={"harness": self.kind} | extracted(candidate))
+
+    def _leaves_a_workspace(self, kind: CandidateKind) -> bool:
+        return kind is CandidateKind.WORKSPACE or (kind is CandidateKind.PATCH and self.kind == "null")
 
     def _text(self, request: ProducerRequest) -> str:
         if self.response is not None:

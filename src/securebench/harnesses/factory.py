@@ -26,7 +26,7 @@ def build_harness_producer(config: TesterConfig, sandbox: Sandbox | None) -> Har
         case CommandHarness(config=settings) if sandbox is not None:
             return CommandHarnessProducer(settings, config.env, sandbox, config.sandbox)
         case ControlHarness(type=kind):
-            return ControlProducer(kind)
+            return ControlProducer(kind, sandbox=sandbox)
         case ConstantHarness(config=constant):
-            return ControlProducer("constant", constant.response)
+            return ControlProducer("constant", constant.response, sandbox)
     raise ConfigError(f"harness type {config.harness.type!r} is not available in this version")

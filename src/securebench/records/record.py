@@ -25,6 +25,8 @@ class Identity:
     pack_digest: str
     config_digest: str
     harness: str
+    audit: Mapping[str, Any] | None = None  # of the walls, where anything is executed
+    unsafe: bool = False  # the operator went without the audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def candidate_record(
         "verification_status": judged.status,
         "passed": judged.passed,
         "score": judged.score,
-        "assurance": judged.assurance,
+        "assurance": "unsafe" if identity.unsafe else judged.assurance,
+        "audit": identity.audit,
         "failure_reason": judged.failure_reason,
         "failure_message": redact.text(judged.message),
         "candidate_text": produced.get("text"),

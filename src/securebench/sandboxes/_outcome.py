@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from securebench.sandboxes.base import Outcome
 
+_SIGNALS = signal.valid_signals()
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -40,7 +42,7 @@ def from_wait_status(status: int) -> Ending:
 def from_bubblewrap(code: int) -> Ending:
     """Bubblewrap's exit code, where 128 + n stands both for signal n and for that exit code; read as the signal."""
     number = code - 128
-    return Ending(signal=number) if number in signal.valid_signals() else Ending(exit_code=code)
+    return Ending(signal=number) if number in _SIGNALS else Ending(exit_code=code)
 
 
 def decide(seen: Observed) -> tuple[Outcome, Ending]:

@@ -119,6 +119,8 @@ DENIED = (
 _FAMILIES = {
     Network.NONE: (socket.AF_UNIX,),
     Network.LOOPBACK: (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6),
+    # No AF_UNIX: abstract sockets belong to a network namespace, and this one is the host's.
+    Network.UNSAFE_HOST: (socket.AF_INET, socket.AF_INET6),
 }
 
 

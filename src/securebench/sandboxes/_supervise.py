@@ -7,6 +7,7 @@ and one that kills it, and learns which limit, if any, made us kill it.
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
@@ -28,37 +29,52 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Streams:
-    """The three standard streams of a command; the command's ends are closed once it has them."""
+    """The three standard streams of a command; the command's ends are closed once it has them.
+
+    `stdin` is None for an empty input and for a channel 0, `stdout` is None for a channel 1: `given` has those."""
 
     stdin: Pipe | None
-    stdout: Pipe
+    stdout: Pipe | None
     stderr: Pipe
     pending: bytes
+    given: dict[int, socket.socket]
 
     @classmethod
     def for_command(cls, command: Command) -> Streams:
         """Pipes for this command. What its pipe takes of the input is in it already, an empty one needs none."""
+        given = {number: command.channels[number] for number in (0, 1) if number in command.channels}
+        for channel in given.values():
+            channel.setblocking(True)  # a program expects that of its standard streams
         stdin, pending = None, b""
-        if command.stdin:
+        if command.stdin and 0 not in given:
             stdin, pending = Pipe.for_writing(), command.stdin
             pending = pending[os.write(stdin.write, pending[:CHUNK]) :]
             if not pending:
                 stdin.close_write()
-        return cls(stdin, Pipe.for_reading(), Pipe.for_reading(), pending)
+        stdout = None if 1 in given else Pipe.for_reading()
+        return cls(stdin, stdout, Pipe.for_reading(), pending, given)
 
     @property
     def inside(self) -> tuple[int, int, int]:
-        """The ends the command gets; /dev/null for no input."""
+        """The ends the command gets; `subprocess.DEVNULL` for no input."""
         read = subprocess.DEVNULL if self.stdin is None else self.stdin.read
-        return read, self.stdout.write, self.stderr.write
+        write = subprocess.DEVNULL if self.stdout is None else self.stdout.write
+        streams = [read, write, self.stderr.write]
+        for number, channel in self.given.items():
+            streams[number] = channel.fileno()
+        return streams[0], streams[1], streams[2]
 
     def close_inside(self) -> None:
-        self.stdout.close_write()
         self.stderr.close_write()
+        if self.stdout is not None:
+            self.stdout.close_write()
         if self.stdin is not None:
             self.stdin.close_read()
+        for channel in self.given.values():
+            channel.close()
 
     def close(self) -> None:
+        self.close_inside()
         for pipe in (self.stdin, self.stdout, self.stderr):
             if pipe is not None:
                 pipe.close()
@@ -93,7 +109,8 @@ class Supervisor(Generic[T]):
             # The tasks are our business; a caller sees the one error there was.
             raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
         # Nothing may be lost that was written before the end; what background processes write later is not waited for.
-        self.stdout.finish(self.streams.stdout.read)
+        if self.streams.stdout is not None:
+            self.stdout.finish(self.streams.stdout.read)
         self.stderr.finish(self.streams.stderr.read)
         return ended
 
@@ -133,7 +150,8 @@ class Supervisor(Generic[T]):
         )
 
     def _start_readers(self, tasks: TaskGroup) -> None:
-        tasks.start_soon(self.stdout.drain, self.streams.stdout.read)
+        if self.streams.stdout is not None:
+            tasks.start_soon(self.stdout.drain, self.streams.stdout.read)
         tasks.start_soon(self.stderr.drain, self.streams.stderr.read)
         if self.streams.pending:
             tasks.start_soon(self._feed)

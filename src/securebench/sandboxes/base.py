@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from securebench.errors import ConfigError
 
@@ -88,10 +88,13 @@ Mount = Bind | Scratch
 
 
 class Network(StrEnum):
-    """`NONE`: not even a route. `LOOPBACK`: its own, private loopback interface and nothing else."""
+    """`NONE`: not even a route. `LOOPBACK`: its own, private loopback interface and nothing else.
+
+    `UNSAFE_HOST`: the host's network with all it reaches. Only for `exec --allow-network`; no `Guarantee.NET` then."""
 
     NONE = "none"
     LOOPBACK = "loopback"
+    UNSAFE_HOST = "unsafe_host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +134,23 @@ class SandboxSpec:
                     # A mount point beneath a writable mount can be redirected by a planted link.
                     raise ConfigError(f"sandbox mounts {other} and {target} overlap; give each its own directory")
         _absolute(self.cwd)
+        if self.network is Network.UNSAFE_HOST and Guarantee.NET in self.require:
+            raise ConfigError("a sandbox with the host's network cannot require the guarantee net; require fs and pid")
 
     @property
     def scratches(self) -> tuple[Scratch, ...]:
         return tuple(mount for mount in self.mounts if isinstance(mount, Scratch))
+
+
+def in_force(guarantees: frozenset[Guarantee], network: Network) -> frozenset[Guarantee]:
+    """What is left of a backend's guarantees for a sandbox with this network."""
+    return guarantees - {Guarantee.NET} if network is Network.UNSAFE_HOST else guarantees
+
+
+def refuse_host_network(spec: SandboxSpec, backend: str) -> None:
+    """For backends that do not give the host's network away. Raises ConfigError."""
+    if spec.network is Network.UNSAFE_HOST:
+        raise ConfigError(f"the {backend} sandbox never gives the host's network; only bubblewrap does, when asked")
 
 
 def _absolute(path: str) -> PurePosixPath:
@@ -150,7 +166,12 @@ OnOutput = Callable[[str, bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One program to run. `env` is added to the spec's; `channels` are sockets inherited under fixed numbers."""
+    """One program to run. `env` is added to the spec's; `channels` are sockets inherited under fixed numbers.
+
+    A channel 0 or 1 is the command's standard input or output itself; the same socket may be both. `Session.run`
+    takes these sockets over: it closes its copies as soon as the command has them, so that the other end sees the end
+    of the stream when the command is gone. With a channel 1 nothing of `stdout` is captured; a channel 0 leaves no
+    place for `stdin`. Sockets under other numbers stay the caller's to close."""
 
     argv: tuple[str, ...]
     stdin: bytes = b""
@@ -280,6 +301,18 @@ class Sandbox(Protocol):
 
     async def clean(self) -> list[str]:
         """Remove what engines that no longer live left behind; what was removed."""
+        ...
+
+
+@runtime_checkable
+class WorkdirSource(Protocol):
+    """What a backend may have besides the members of `Sandbox`: a look into an image without running it."""
+
+    def workdir_tar(self, reference: str, workdir: str) -> AbstractAsyncContextManager[int]:
+        """A descriptor on a tar file, of bounded size, with what is in `workdir` of the image.
+
+        What is in it is as trustworthy as the image. Raises on entry ConfigError when the image has no such
+        directory or too much in it, SandboxUnavailable with the remedy when there is no such image, SandboxError."""
         ...
 
 

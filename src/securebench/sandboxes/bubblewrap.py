@@ -2,8 +2,9 @@
 
 A spec without scratch directories has nothing that commands could share: each gets a fresh sandbox, executed by
 bubblewrap directly, and everything ends with it. A spec with scratch directories gets one sandbox that stays until
-`stop`; its commands share the scratch directories, `/tmp`, and processes left behind. A command with channels is
-started by our own launcher either way, because only that can give a socket a chosen number.
+`stop`; its commands share the scratch directories, `/tmp`, and processes left behind. A command with channels other
+than its standard streams is started by our own launcher either way, because only that can give a socket a chosen
+number.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class SingleUse:
         raise SandboxError("the sandbox was stopped while a command ran")
 
     async def _run(self, command: Command) -> SandboxResult:
-        if not command.channels:
+        if command.channels.keys() <= {0, 1}:
             return await run_direct(self._host, self._spec, command, self._guarantees)
         async with open_joined(self._host, self._spec, self._guarantees) as session:
             return await session.run(command)

@@ -3,7 +3,7 @@
 Each command runs in a container of its own, hardened as `args.py` says and removed afterwards. Commands of a
 session share scratch directories and `/tmp`, which are volumes in memory that a holder container keeps; when the
 session stops they are read through one archive stream of the holder. Not offered: the host's programs as root file
-system, and inherited sockets.
+system, and inherited sockets other than standard input and output (`_docker/channels.py`).
 
 An image's name is looked up once per backend object and the image then run by its id, so a tag that moves changes
 nothing. Only `fetch` pulls.
@@ -27,7 +27,19 @@ from securebench.sandboxes._docker.image import Image, reference_of, resolve
 from securebench.sandboxes._docker.probe import NO_IMAGE, Probed, probe_engine
 from securebench.sandboxes._docker.pull import OnProgress, pull
 from securebench.sandboxes._docker.session import Engine, open_session
-from securebench.sandboxes.base import Capabilities, Guarantee, ImageRoot, Root, SandboxSpec, Session
+from securebench.sandboxes._docker.workdir import workdir_archive
+from securebench.sandboxes.base import (
+    MIB,
+    Capabilities,
+    Guarantee,
+    ImageRoot,
+    Root,
+    SandboxSpec,
+    Session,
+    refuse_host_network,
+)
+
+MOST_WORKDIR_BYTES = 8 * 1024 * MIB
 
 
 class DockerSandbox:
@@ -70,18 +82,35 @@ class DockerSandbox:
         if nothing_to_try:
             self._probed = None  # now there is an image to look with
 
+    def workdir_tar(
+        self, reference: str, workdir: str, limit: int = MOST_WORKDIR_BYTES
+    ) -> AbstractAsyncContextManager[int]:
+        """A descriptor on a tar file with what is in `workdir` of an image the engine has; nothing of it is run.
+
+        Raises on entry ConfigError when the image has no such directory or more than `limit` bytes in it,
+        SandboxUnavailable with the remedy when there is no such image or engine, SandboxError."""
+        return self._workdir_tar(reference, workdir, limit)
+
     async def clean(self) -> list[str]:
         """Remove containers whose owner no longer lives; their names. Raises SandboxError, SandboxUnavailable."""
         return await _docker_owner.clean_leftovers(find_client(self._engine))
 
     @asynccontextmanager
     async def _open(self, spec: SandboxSpec) -> AsyncIterator[Session]:
+        refuse_host_network(spec, self.name)
         check_mounts(spec)
         reference = reference_of(spec.root)
         engine = self._require(spec, await self._look())
         image = await self._image(engine.client, reference)
         async with open_session(engine, spec, image) as session:
             yield session
+
+    @asynccontextmanager
+    async def _workdir_tar(self, reference: str, workdir: str, limit: int) -> AsyncIterator[int]:
+        client = find_client(self._engine)
+        image = await self._image(client, reference_of(ImageRoot(reference)))
+        async with workdir_archive(client, image, workdir, limit) as archive:
+            yield archive
 
     async def _image(self, client: Client, reference: str) -> Image:
         if reference not in self._images:

@@ -27,6 +27,7 @@ from securebench.sandboxes.base import (
     SandboxSpec,
     Session,
     Usage,
+    refuse_host_network,
 )
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -60,6 +61,7 @@ class HostSandbox:
             raise SandboxUnavailable(
                 f"the host sandbox isolates nothing, but {names} is required", "Use the bubblewrap or docker backend."
             )
+        refuse_host_network(spec, self.name)
         if not isinstance(spec.root, HostRoot) or any(isinstance(mount, Bind) for mount in spec.mounts):
             raise ConfigError("the host sandbox has no root or mounts of its own; use scratch directories only")
         with ExitStack() as stack:

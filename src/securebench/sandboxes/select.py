@@ -22,6 +22,10 @@ BACKENDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "docker": ("securebench.sandboxes.docker", "DockerSandbox"),
     }
 )
+# Used only where they are named: they guarantee nothing.
+NAMED_ONLY: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"guarded": ("securebench.sandboxes.guarded", "GuardedSandbox")}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,10 @@ class Fetching(Protocol):
 
 def make_sandbox(name: str, runtime: str | None = None) -> Sandbox:
     """The backend called `name`. Raises ConfigError when there is none, or none with such a runtime."""
-    if name not in BACKENDS:
-        raise ConfigError(f"unknown sandbox backend {name!r}; known are {AUTO}, {', '.join(BACKENDS)}")
-    module, attribute = BACKENDS[name]
+    known = {**BACKENDS, **NAMED_ONLY}
+    if name not in known:
+        raise ConfigError(f"unknown sandbox backend {name!r}; known are {AUTO}, {', '.join(known)}")
+    module, attribute = known[name]
     factory: Callable[..., Sandbox] = getattr(import_module(module), attribute)
     return factory() if runtime is None else factory(runtime=runtime)
 
@@ -64,7 +69,7 @@ async def select_sandbox(
 ) -> Selection:
     """One sandbox for all `roots`: a backend, or, where no single one offers them all, a router between backends.
 
-    With `on_progress`, an image that no backend has is fetched by the first that can.
+    With `on_progress`, an image that no backend has is fetched by the first that can; without, it is refused.
 
     Raises SandboxUnavailable with the remedy, ConfigError for an unknown name."""
     if runtime is not None and backend != "docker":
@@ -140,7 +145,8 @@ def _remedy(root: Root) -> str:
     if isinstance(root, ImageRoot):
         return (
             f"Import it for the embedded sandbox (securebench image import SOURCE --name {root.reference}), "
-            "or make it known to Docker (docker pull, docker load) and use sandbox.backend: auto or docker."
+            f"or make it known to Docker (docker pull {root.reference}, docker load) and use sandbox.backend: auto or "
+            "docker; sandbox.pull: missing fetches it before the run."
         )
     return "Use sandbox.backend: bubblewrap, or name an image in environment.image."
 
@@ -180,9 +186,13 @@ class RoutedSandbox:
 
     def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Session]:
         """A sandbox of the backend chosen for the spec's root. Raises SandboxUnavailable for any other root."""
-        if spec.root not in self._routes:
-            raise SandboxUnavailable(f"no backend was chosen for {_described(spec.root)}", _remedy(spec.root))
-        return self._routes[spec.root].open(spec)
+        return self.backend(spec.root).open(spec)
+
+    def backend(self, root: Root) -> Sandbox:
+        """The backend chosen for this root. Raises SandboxUnavailable when none was."""
+        if root not in self._routes:
+            raise SandboxUnavailable(f"no backend was chosen for {_described(root)}", _remedy(root))
+        return self._routes[root]
 
     async def clean(self) -> list[str]:
         return [name for sandbox in set(self._routes.values()) for name in await sandbox.clean()]

@@ -11,8 +11,10 @@ from typing import Any
 
 from securebench import _fs, _json
 from securebench._paths import relative_path
-from securebench.errors import InfrastructureError, IntegrityError, PackError
+from securebench.errors import InfrastructureError, PackError
 from securebench.resources import Component, PackFile, ResourceView, Visibility
+from securebench.workspaces.copying import WRITABLE, copy_pack_file
+from securebench.workspaces.limits import MaterializationLimits, WorkspaceBudget
 from securebench.workspaces.path_policy import (
     COMPONENT_ROOTS,
     TASK_FILE,
@@ -20,14 +22,6 @@ from securebench.workspaces.path_policy import (
     check_collisions,
     check_mount,
 )
-
-READ_ONLY, WRITABLE = 0o444, 0o644
-
-
-@dataclass(frozen=True, slots=True)
-class MaterializationLimits:
-    files: int = 100_000
-    total_bytes: int = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +84,20 @@ class VisibilityAwareMaterializer:
             raise PackError(str(error)) from error
         return MaterializationPlan(self.component, tuple(values), tuple(files))
 
-    def materialize(self, plan: MaterializationPlan, directory: Path) -> None:
-        """Write a plan into an empty directory. Raises PackError when an asset is not plain or too large, and
-        InfrastructureError when the host cannot read or write it, IntegrityError when an asset is not what it was."""
+    def materialize(self, plan: MaterializationPlan, directory: Path, budget: WorkspaceBudget | None = None) -> None:
+        """Write a plan into an empty directory; a given budget goes on to count what is added later.
+
+        Raises PackError when an asset is not plain or too large, InfrastructureError when the host cannot read or
+        write it, IntegrityError when an asset is not what it was."""
         if any(directory.iterdir()):
             raise ValueError(f"{directory} is not empty; a workspace is built from nothing")
-        budget = _Budget(self.limits)
+        budget = budget or WorkspaceBudget(self.limits)
         try:
             with _fs.open_directory(directory) as root:
                 for value in plan.values:
                     budget.take(_fs.write_new(root, value.place, value.data, WRITABLE))
                 for file in plan.files:
-                    _copy(file, root, budget)
+                    copy_pack_file(file.source, root, file.place, budget)
             _fs.settle_times(directory)
         except _fs.UnsafeEntry as error:
             raise PackError(f"asset {error}") from error
@@ -117,32 +113,3 @@ def _file_name(name: str) -> PurePosixPath:
     if len(path.parts) > 1:
         raise PathRefused(f"{name!a} cannot be the name of a value: it contains '/'")
     return path
-
-
-class _Budget:
-    def __init__(self, limits: MaterializationLimits) -> None:
-        self.total = limits
-        self.files, self.bytes = limits.files, limits.total_bytes
-
-    def take(self, size: int) -> None:
-        self.files -= 1
-        self.bytes -= size
-        if self.files < 0 or self.bytes < 0:
-            raise PackError("the task's public files exceed the size or count limit of a workspace")
-
-
-def _copy(planned: PlannedFile, target: int, budget: _Budget) -> None:
-    mode = READ_ONLY if planned.source.read_only else WRITABLE
-    with _fs.open_directory(planned.source.root) as root:
-        for entry in _fs.walk(root, planned.source.path, budget.files):
-            place = planned.place / entry.path
-            if entry.is_dir:
-                budget.take(0)
-                with _fs.make_directories(target, place):
-                    pass
-            else:
-                budget.take(entry.size)
-                _fs.write_new(target, place, entry.descriptor, mode | (0o111 if entry.executable else 0))
-    # The copy is what counts: nobody can change it between this look and its use.
-    if _fs.tree_digest(target, planned.place, budget.total.files, budget.total.total_bytes) != planned.source.digest:
-        raise IntegrityError(f"asset {planned.source.path} changed since the pack was loaded; start again")

@@ -30,6 +30,7 @@ class Box:
     """`run`, `sh` and `py` use a fresh sandbox each; `session` keeps one for all that its body does."""
 
     sandbox: Sandbox
+    at_once: int = 60  # how many of them this host can be asked for at the same time
 
     def run(
         self, *argv: str, limits: Limits | None = None, command: dict[str, Any] | None = None, **spec: Any

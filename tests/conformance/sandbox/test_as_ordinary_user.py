@@ -96,7 +96,7 @@ def test_suite_passes_for_an_ordinary_user() -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=900,
         )
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -34,12 +35,12 @@ def _groups(owner: str) -> list[str]:
 
 
 def _children() -> set[int]:
-    """Our children, zombies included, but for the process that forks launchers, which stays on purpose."""
+    """Our children, zombies included, but for the spawner, which stays on purpose."""
     found = set()
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == os.getpid() and b"_joiner" not in (entry / "cmdline").read_bytes():
+            if int(parent) == os.getpid() and b"spawner" not in (entry / "cmdline").read_bytes():
                 found.add(int(entry.name))
     return found
 
@@ -69,14 +70,14 @@ def test_nothing_remains_after_many_in_sequence(box: Box, mounts: tuple[Scratch,
 
 @SPECS
 def test_many_at_once(box: Box, mounts: tuple[Scratch, ...]) -> None:
-    count = 60
+    count = box.at_once
     box.sh("true", mounts=(Scratch("/work"),))
     before = _state()
     results: dict[int, SandboxResult] = {}
 
     async def one(number: int) -> None:
         spec = SandboxSpec(mounts=mounts, limits=Limits(wall_seconds=60))
-        script = f"echo {number} > /tmp/n; sleep 0.2; cat /tmp/n; ls /tmp | wc -l"
+        script = f"echo {number} > /tmp/n; sleep 0.2; cat /tmp/n; set -- /tmp/*; echo $#"
         results[number] = await run_once(box.sandbox, spec, Command(("/bin/sh", "-c", script)))
 
     async def main() -> None:
@@ -226,23 +227,73 @@ def test_failure_of_bubblewrap_is_a_sandbox_error_with_its_words(
     assert _state() == before
 
 
-def test_bubblewrap_that_cannot_be_started_is_a_sandbox_error(bubblewrap: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    from securebench.sandboxes._bubblewrap.host import Host
+def _pretend(bubblewrap: Box, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program in bubblewrap's place."""
+    host, capabilities = bubblewrap.sandbox._probed  # type: ignore[attr-defined]
+    monkeypatch.setattr(bubblewrap.sandbox, "_probed", (replace(host, bwrap=program), capabilities))
 
-    monkeypatch.setattr(Host, "words", lambda *_: ("/no/such/bwrap",))
+
+@SPECS
+def test_bubblewrap_that_cannot_be_started_is_a_sandbox_error(
+    bubblewrap: Box, monkeypatch: pytest.MonkeyPatch, mounts: tuple[Scratch, ...]
+) -> None:
+    bubblewrap.sh("true", mounts=(Scratch("/work"),))
+    before = _state()
+    _pretend(bubblewrap, "/no/such/bwrap", monkeypatch)
     with pytest.raises(SandboxError, match="no/such/bwrap"):
-        bubblewrap.sh("true")
+        bubblewrap.sh("true", mounts=mounts)
+    assert _state() == before
 
 
 def test_bubblewrap_that_hangs_is_a_sandbox_error(bubblewrap: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    from securebench.sandboxes._bubblewrap.host import Host
-
+    bubblewrap.sh("true")
     before = _state()
     monkeypatch.setattr(_gate, "_SETUP_SECONDS", 0.2)
-    monkeypatch.setattr(Host, "words", lambda *_: ("/bin/sh", "-c", "exec sleep 60"))
-    with pytest.raises(SandboxError, match="ready"):
-        bubblewrap.sh("true")
+    with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as script:
+        script.write("#!/bin/sh\nexec sleep 60\n")
+    os.chmod(script.name, 0o755)
+    try:
+        _pretend(bubblewrap, script.name, monkeypatch)
+        with pytest.raises(SandboxError, match="ready"):
+            bubblewrap.sh("true")
+    finally:
+        os.unlink(script.name)
     assert _state() == before
+
+
+def test_bubblewrap_that_is_killed_is_a_sandbox_error_and_not_the_commands_failure(bubblewrap: Box) -> None:
+    marker = f"53.{time.time_ns()}"
+
+    async def kill() -> None:
+        while "sleep" not in (found := {_name(pid): pid for pid in sorted(processes_with(marker), reverse=True)}):
+            await anyio.sleep(0.01)
+        os.kill(found["bwrap"], signal.SIGKILL)  # of two, the one that was there first
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kill)
+            with pytest.raises(SandboxError, match="from outside"):
+                await run_once(bubblewrap.sandbox, SandboxSpec(), Command(("/bin/sleep", marker)))
+
+    anyio.run(main)
+    assert processes_with(marker) == []
+
+
+def _name(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def test_killed_spawner_is_replaced(bubblewrap: Box) -> None:
+    from securebench.sandboxes._launch import client as _client
+
+    bubblewrap.sh("true")
+    first = _client._current[0]
+    first._process.kill()
+    first._process._popen.wait()
+    assert text(bubblewrap.sh("echo again")) == "again"
+    assert _client._current[0] is not first
 
 
 def test_killed_launcher_is_a_sandbox_error_and_ends_the_session(bubblewrap: Box) -> None:

@@ -14,7 +14,7 @@ from tests.conformance.sandbox.test_walls import EVERYTHING_ALLOWED
 from securebench.sandboxes._bubblewrap import direct as _direct
 from securebench.sandboxes.base import Command, Limits, Network, SandboxResult, SandboxSpec, Scratch, Session
 
-NETWORKS = pytest.mark.parametrize("network", list(Network))
+NETWORKS = pytest.mark.parametrize("network", [Network.NONE, Network.LOOPBACK])
 FAMILIES = {"netlink": 16, "packet": 17, "can": 29, "tipc": 30, "bluetooth": 31, "alg": 38, "vsock": 40, "xdp": 44}
 TRY = """
 import socket
@@ -67,7 +67,8 @@ def test_datagram_does_not_arrive(box: Box, network: Network) -> None:
 @NETWORKS
 def test_there_is_no_route_out(box: Box, network: Network) -> None:
     attack = _try("socket.AF_INET", "socket.SOCK_DGRAM", "s.connect(('192.0.2.1', 53))")  # sends nothing
-    assert text(box.py(attack, network=network)).split()[1] in {str(errno.ENETUNREACH), str(errno.EAFNOSUPPORT)}
+    refusals = {str(number) for number in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT)}
+    assert text(box.py(attack, network=network)).split()[1] in refusals
 
 
 @NETWORKS

@@ -95,6 +95,38 @@ def test_seed_with_anything_but_files_and_directories_is_refused(box: Box, tmp_p
         box.session(_spec(Scratch("/work", seed=tmp_path)), body)
 
 
+def test_links_of_a_seed_arrive_as_links(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "file").write_text("through a link")
+    (tmp_path / "a" / "b" / "up").symlink_to("../file")
+    (tmp_path / "folder").symlink_to("a/./b")
+    (tmp_path / "dangling").symlink_to("not/there")
+
+    async def body(session: Session) -> list[str]:
+        script = "readlink a/b/up folder dangling; cat folder/up; find . -type l | sort"
+        return text(await session.run(_sh(script))).splitlines()
+
+    assert box.session(_spec(Scratch("/work", seed=tmp_path)), body) == [
+        "../file",
+        "a/./b",
+        "not/there",
+        "through a link./a/b/up",
+        "./dangling",
+        "./folder",
+    ]
+
+
+@pytest.mark.parametrize("target", ["..", "../beside", "a/../../beside"])
+def test_link_of_a_seed_that_leads_elsewhere_is_refused(box: Box, tmp_path: Path, target: str) -> None:
+    (tmp_path / "link").symlink_to(target)
+
+    async def body(session: Session) -> None:
+        raise AssertionError("opened")
+
+    with pytest.raises(SandboxError, match="link"):
+        box.session(_spec(Scratch("/work", seed=tmp_path)), body)
+
+
 def test_seed_that_does_not_fit_is_refused(box: Box, tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(4 * MIB))
 

@@ -104,10 +104,10 @@ def test_channels_arrive_under_their_numbers(box: Box, mounts: tuple[Scratch, ..
         assert first.recv(100) == b""  # nothing of the sandbox holds it any more
 
 
-def test_channel_may_not_replace_a_standard_stream(box: Box) -> None:
+def test_channel_may_not_be_the_standard_error(box: Box) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(ConfigError):
-        box.run("/bin/true", command={"channels": {1: theirs}})
+        box.run("/bin/true", command={"channels": {2: theirs}})
 
 
 @pytest.mark.parametrize("argv", [(), ("",), ("a\0b",)])

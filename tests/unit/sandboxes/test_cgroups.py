@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,33 @@ import pytest
 from securebench.errors import SandboxError
 from securebench.sandboxes._bubblewrap import cgroups as _cgroups
 from securebench.sandboxes._bubblewrap.cgroups import Controllers, Counters, Group
+from securebench.sandboxes._launch.become import enter_groups
 from securebench.sandboxes.base import MIB, Limits
+
+FILES = {
+    "memory.max", "memory.swap.max", "pids.max", "cpu.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes",
+    "cpu.cfs_quota_us", "cgroup.procs", "tasks",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does what the real one does: a new group has its files, and no others can be made."""
+    make, remove = Path.mkdir, Path.rmdir
+
+    def mkdir(path: Path, *how: object, **more: object) -> None:
+        make(path, *how, **more)  # type: ignore[arg-type]
+        if path.name == "sandbox":
+            for name in FILES:
+                (path / name).touch()
+
+    def rmdir(path: Path) -> None:
+        for name in FILES:
+            (path / name).unlink(missing_ok=True)
+        remove(path)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(Path, "rmdir", rmdir)
 
 
 def _v2(tmp_path: Path) -> Group:
@@ -17,7 +44,7 @@ def _v2(tmp_path: Path) -> Group:
 
 
 def _read(path: Path) -> dict[str, str]:
-    return {file.name: file.read_text() for file in path.iterdir()}
+    return {file.name: text for file in path.iterdir() if (text := file.read_text())}
 
 
 def test_version_2_limits_are_written_to_one_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,11 +87,21 @@ def test_missing_counters_are_none_not_zero(tmp_path: Path) -> None:
     assert group.counters() == Counters(None, None, None, 0)
 
 
-def test_process_is_moved_into_every_directory_once(tmp_path: Path) -> None:
+def test_process_enters_every_directory_once(tmp_path: Path) -> None:
     group = _v2(tmp_path)
     group.create(Limits(), extra_pids=0)
-    group.add(42)
-    assert (tmp_path / "sandbox" / "cgroup.procs").read_text() == "42"
+    enter_groups([os.dup(fd) for fd in group.entrances])
+    assert (tmp_path / "sandbox" / "cgroup.procs").read_text() == "0"
+    group.remove()
+
+
+def test_swap_that_is_not_accounted_is_no_error(tmp_path: Path) -> None:
+    FILES.discard("memory.swap.max")
+    try:
+        _v2(tmp_path).create(Limits(), extra_pids=0)
+    finally:
+        FILES.add("memory.swap.max")
+    assert "memory.swap.max" not in _read(tmp_path / "sandbox")
 
 
 def test_group_that_cannot_be_made_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:

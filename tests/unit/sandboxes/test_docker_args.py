@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +191,16 @@ def test_runtime_input_and_loopback_options() -> None:
     made = words(SandboxSpec(network=Network.LOOPBACK), Command(("x",), stdin=b"x"), place)
     assert {"--runtime=runsc", "--interactive", "--sysctl=net.ipv6.conf.all.disable_ipv6=0"} <= set(made)
     assert not [word for word in words(place=place) if word.startswith("--sysctl")]
+
+
+def test_channel_for_the_input_keeps_the_input_open() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert "--interactive" in words(command=Command(("prog",), channels={0: theirs}))
+        assert "--interactive" not in words(command=Command(("prog",), channels={1: theirs}))
+
+
+def test_control_group_is_the_engines_choice_unless_one_was_made() -> None:
+    assert not [word for word in words() if word.startswith("--cgroup-parent")]
+    assert "--cgroup-parent=/docker/ours" in words(place=replace(PLACE, group="/docker/ours"))
+    assert not [word for word in holder_args(PLACE, SandboxSpec(), "n") if word.startswith("--cgroup-parent")]

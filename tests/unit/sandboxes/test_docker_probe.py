@@ -10,7 +10,7 @@ import pytest
 from securebench.sandboxes._docker import owner as _docker_owner
 from securebench.sandboxes._docker.owner import Owner
 from securebench.sandboxes._docker.probe import _known_holes, judge, parse_version
-from securebench.sandboxes._docker.state import State, _seconds, _time
+from securebench.sandboxes._docker.state import State, _time
 from securebench.sandboxes.base import Guarantee, Outcome
 
 GOOD = """tmp
@@ -86,14 +86,8 @@ def test_times_of_the_engine_are_read() -> None:
     "code,expected", [(0, (0, None)), (3, (3, None)), (137, (None, 9)), (139, (None, 11)), (255, (255, None))]
 )
 def test_exit_codes_above_128_are_signals(code: int, expected: tuple[int | None, int | None]) -> None:
-    ending = State(False, code, False, "", None, None).ending
+    ending = State(False, code, False, "", 0, None, None).ending
     assert (ending.exit_code, ending.signal) == expected
-
-
-def test_processor_time_of_both_kinds_of_group_is_read() -> None:
-    assert _seconds("1500000000\n") == 1.5
-    assert _seconds("usage_usec 2500000\nuser_usec 1\n") == 2.5
-    assert _seconds("nothing") is None
 
 
 def test_owner_is_stale_only_where_its_process_number_means_something() -> None:

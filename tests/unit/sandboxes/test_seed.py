@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from securebench.errors import SandboxError
-from securebench.sandboxes._bubblewrap import joiner as _joiner
 from securebench.sandboxes._bubblewrap import seed as _seed
+from securebench.sandboxes._bubblewrap import seed_reader as _seed_reader
+from securebench.sandboxes._launch import wire as _wire
 
 
 def _transfer(source: Path, target: Path) -> None:
     stream = io.BytesIO(b"".join(_seed.encode([("/work", source)])))
     root = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        _joiner._unpack_seed(stream.read, {b"/work": root})
+        _seed_reader.unpack(stream.read, {b"/work": root})
     finally:
         os.close(root)
 
@@ -59,7 +60,33 @@ def test_special_permission_bits_do_not_arrive(tmp_path: Path) -> None:
     assert (target / "x").stat().st_mode & 0o7777 == 0o755
 
 
-@pytest.mark.parametrize("make", [lambda p: p.symlink_to("/etc/passwd"), lambda p: p.symlink_to("/etc"), os.mkfifo])
+def test_links_beneath_the_root_arrive_as_links(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    (source / "a" / "b").mkdir(parents=True)
+    target.mkdir()
+    (source / "a" / "file").write_text("text")
+    links = {"a/b/up": "../file", "folder": "a/b", "dangling": "not/there", "a/self": ".", "a/b/round": "../../a/./b"}
+    for name, text in links.items():
+        (source / name).symlink_to(text)
+    os.utime(source / "folder", ns=(5, 123_456_789), follow_symlinks=False)
+    _transfer(source, target)
+    assert {name: os.readlink(target / name) for name in links} == links
+    assert (target / "folder").lstat().st_mtime_ns == 123_456_789
+    assert (target / "a" / "b" / "up").read_text() == "text"
+    assert sorted(path.name for path in (target / "a").iterdir()) == ["b", "file", "self"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: p.symlink_to("/etc/passwd"),
+        lambda p: p.symlink_to("/etc"),
+        lambda p: p.symlink_to(".."),
+        lambda p: p.symlink_to("../beside"),
+        lambda p: p.symlink_to("a/../../beside"),
+        os.mkfifo,
+    ],
+)
 def test_anything_else_is_refused(tmp_path: Path, make: object) -> None:
     make(tmp_path / "x")  # type: ignore[operator]
     with pytest.raises(SandboxError):
@@ -74,20 +101,16 @@ def test_cut_stream_is_noticed(tmp_path: Path) -> None:
         target.mkdir()
         root = os.open(target, os.O_RDONLY)
         with pytest.raises(EOFError):
-            _joiner._unpack_seed(io.BytesIO(data[:size]).read, {b"/work": root})
+            _seed_reader.unpack(io.BytesIO(data[:size]).read, {b"/work": root})
         os.close(root)
 
 
 def test_both_sides_agree_on_the_header() -> None:
-    assert _seed.HEADER.format == _joiner._SEED_HEADER.format
-    assert (_seed.DIRECTORY, _seed.FILE, _seed.TARGET, _seed.END) == (
-        _joiner._DIRECTORY,
-        _joiner._FILE,
-        _joiner._TARGET,
-        _joiner._END,
-    )
+    names = ("DIRECTORY", "FILE", "TARGET", "END", "LINK")
+    assert _seed.HEADER.format == _seed_reader.HEADER.format
+    assert [getattr(_seed, name) for name in names] == [getattr(_seed_reader, name) for name in names]
 
 
 @pytest.mark.parametrize("items", [[], [b""], [b"a", b"", b"\0\xff"], [b"x" * 100_000]])
 def test_packed_items_come_back(items: list[bytes]) -> None:
-    assert _joiner.unpack(_joiner.pack(items)) == items
+    assert _wire.unpack(_wire.pack(items)) == items

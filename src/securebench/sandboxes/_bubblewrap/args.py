@@ -2,7 +2,7 @@
 
 Rules kept here, each of them tested:
 
-- every namespace is unshared, also where bubblewrap would make it optional;
+- every namespace is unshared, also where bubblewrap would make it optional; the network's but for `UNSAFE_HOST`;
 - mount points are created parents first and never beneath anything that already holds foreign writable content:
   scratch directories are empty until all mounts are made (CVE-2026-87766 needs a planted link);
 - `/`, `/dev` and `/proc` end read-only; the only writable places are scratch directories, `/tmp` and `/dev/shm`;
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from securebench.errors import ConfigError
-from securebench.sandboxes.base import Bind, Command, SandboxSpec, Scratch
+from securebench.sandboxes.base import Bind, Command, Network, SandboxSpec, Scratch
 
 DEFAULT_ENV: Mapping[str, str] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -105,8 +105,10 @@ def check_command(command: Command) -> None:
         raise ConfigError("a sandbox command needs a program, and its words cannot hold a NUL byte")
     if not PurePosixPath(command.cwd or "/").is_absolute():
         raise ConfigError(f"sandbox working directory {command.cwd!r} must be absolute")
-    if any(number < 3 or number > _HIGHEST_CHANNEL for number in command.channels):
-        raise ConfigError(f"a sandbox channel needs a descriptor number from 3 to {_HIGHEST_CHANNEL}")
+    if any(number not in (0, 1) and not 3 <= number <= _HIGHEST_CHANNEL for number in command.channels):
+        raise ConfigError(f"a sandbox channel needs a descriptor number: 0, 1 or from 3 to {_HIGHEST_CHANNEL}")
+    if command.stdin and 0 in command.channels:
+        raise ConfigError("a sandbox command has either a channel 0 or bytes for its standard input")
 
 
 def environment(spec: SandboxSpec, extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -118,9 +120,11 @@ def environment(spec: SandboxSpec, extra: Mapping[str, str] | None = None) -> di
     return env
 
 
-def namespace_args(*, disable_userns: bool) -> list[str]:
+def namespace_args(*, disable_userns: bool, network: Network = Network.NONE) -> list[str]:
     """The walls: namespaces, session, life time, no capabilities."""
-    args = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"]
+    args = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup"]
+    if network is not Network.UNSAFE_HOST:
+        args.append("--unshare-net")
     args += ["--hostname", "sandbox", "--new-session", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]
     if disable_userns:
         args.append("--disable-userns")

@@ -22,6 +22,7 @@ from securebench.sandboxes.base import Limits
 
 _PERIOD_US = 100_000
 _REMOVAL_SECONDS = 2.0
+_COUNTER_BYTES = 65536
 _serial = itertools.count()
 
 
@@ -59,6 +60,7 @@ class Group:
         self._paths = {
             controller: parent / name for controller, parent in controllers.parents.items() if controller not in unused
         }
+        self._entrances: list[int] = []
 
     def create(self, limits: Limits, extra_pids: int) -> None:
         """Make it and set its limits. Raises SandboxError."""
@@ -72,13 +74,19 @@ class Group:
             self.remove()
             raise SandboxError(f"cannot make control group: {error}") from error
 
-    def add(self, pid: int) -> None:
-        """Move a process in; its children follow. Raises SandboxError."""
-        try:
-            for path in self._directories():
-                (path / "cgroup.procs").write_text(str(pid))
-        except OSError as error:
-            raise SandboxError(f"cannot move process {pid} into control group: {error}") from error
+    @property
+    def entrances(self) -> tuple[int, ...]:
+        """Descriptors through which a process, writing `0`, moves itself in; its children follow. Ours to close.
+
+        In version 1 of a single thread, which spares the host a pause; version 2 moves whole processes only."""
+        if not self._entrances:
+            file = "tasks" if self._version == 1 else "cgroup.procs"
+            try:
+                for path in self._directories():
+                    self._entrances.append(os.open(path / file, os.O_WRONLY | os.O_CLOEXEC))
+            except OSError as error:
+                raise SandboxError(f"cannot enter control group: {error}") from error
+        return tuple(self._entrances)
 
     def counters(self) -> Counters:
         """What was used so far."""
@@ -99,6 +107,8 @@ class Group:
 
     def remove(self) -> None:
         """Remove it; processes that are still dying are waited for. Raises SandboxError when some do not die."""
+        while self._entrances:
+            os.close(self._entrances.pop())
         deadline = time.monotonic() + _REMOVAL_SECONDS
         for path in self._directories():
             _remove(path, deadline)
@@ -142,7 +152,11 @@ class Group:
         if controller not in self._paths:
             return ""
         with suppress(OSError):
-            return (self._paths[controller] / file).read_text()
+            fd = os.open(self._paths[controller] / file, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.read(fd, _COUNTER_BYTES).decode("ascii", "replace")
+            finally:
+                os.close(fd)
         return ""
 
 
@@ -240,7 +254,11 @@ def _own_groups() -> list[str]:
 
 def _set(path: Path, value: str) -> None:
     try:
-        path.write_text(value)
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, value.encode())
+        finally:
+            os.close(fd)
     except FileNotFoundError:
         if "swap" not in path.name and "memsw" not in path.name:
             raise  # swap files exist only where swap is accounted

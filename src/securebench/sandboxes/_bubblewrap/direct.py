@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack, suppress
-
-import anyio
+from contextlib import AsyncExitStack, ExitStack
 
 from securebench.errors import SandboxError
 from securebench.sandboxes._bubblewrap import limits as _limits
@@ -17,8 +14,8 @@ from securebench.sandboxes._bubblewrap.args import (
     file_system_args,
     namespace_args,
 )
-from securebench.sandboxes._bubblewrap.cgroups import Counters, Group, find_controllers, group
-from securebench.sandboxes._bubblewrap.gate import Held, Launch, hold
+from securebench.sandboxes._bubblewrap.cgroups import Counters, find_controllers, group
+from securebench.sandboxes._bubblewrap.gate import Launch, hold
 from securebench.sandboxes._bubblewrap.host import Host
 from securebench.sandboxes._bubblewrap.identity import lease_identity
 from securebench.sandboxes._bubblewrap.meter import Meter
@@ -27,7 +24,7 @@ from securebench.sandboxes._bubblewrap.staging import reachable
 from securebench.sandboxes._outcome import Ending, Observed, decide, from_bubblewrap
 from securebench.sandboxes._seccomp import build_filter
 from securebench.sandboxes._supervise import Streams, Supervisor
-from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage
+from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage, in_force
 
 
 async def run_direct(
@@ -46,28 +43,27 @@ async def run_direct(
         resources.callback(streams.close)
 
         # A process of another user takes limits only from a parent, not from us (that needs CAP_SYS_RESOURCE).
-        words = host.words(identity, _limits.as_options(wanted) if identity.uid is not None else [])
+        before = _limits.as_bytes(wanted) if identity.uid is not None else b""
         stdin, stdout, _ = streams.inside
-        launch = Launch(words, _arguments(host, spec, command), command.argv, stdin, stdout)
+        arguments = _arguments(host, spec, command)
+        made = resources.enter_context(group(limits, extra_pids=2))
+        groups = () if made is None else made.entrances
+        launch = Launch(host.bwrap, identity.uid, before, arguments, command.argv, stdin, stdout, groups=groups)
         held = hold(launch, streams.stderr)
         stack.push_async_callback(held.close)
         streams.close_inside()
-        made = resources.enter_context(group(limits, extra_pids=2))  # while bubblewrap sets up
-        await _arrive(held, made)
-
+        await held.arrive()
         init = held.init
-        if made is not None:
-            made.add(init.pid)
         if identity.uid is None:
             _limits.apply(init.pid, wanted)
         meter = Meter(limits, made, [init.pid])
 
-        async def ended() -> int:
-            status = await held.monitor.wait()
+        async def ended() -> None:
+            await held.monitor.ended()
             await init.ended()
-            return status
 
         supervisor = Supervisor(command, limits, streams, ended, init.kill, meter.over if meter.needed else None)
+        meter.begin()  # what bubblewrap itself used is not the command's
         held.release(rules.program)
         await supervisor.watch()
 
@@ -90,28 +86,9 @@ async def run_direct(
             stdout=stdout_kept,
             stderr=stderr_kept,
             usage=usage_of(supervisor.wall_seconds, cpu, used),
-            guarantees=guarantees,
+            guarantees=in_force(guarantees, spec.network),
             fingerprint=host.fingerprint(identity, rules.sha256),
         )
-
-
-async def _arrive(held: Held, made: Group | None) -> None:
-    """Wait for the gate, and use the time: the first move into a control group after a pause takes the kernel
-    several milliseconds, the next one none. So bubblewrap itself is moved while it works."""
-    if made is None:
-        await held.arrive()
-        return
-
-    def move() -> None:
-        with suppress(SandboxError):  # it may have ended; `arrive` says why
-            made.add(held.monitor.pid)
-
-    moving = asyncio.get_running_loop().run_in_executor(None, move)
-    try:
-        await held.arrive()
-    finally:
-        with anyio.CancelScope(shield=True):
-            await moving
 
 
 def _arguments(
@@ -122,7 +99,7 @@ def _arguments(
 
     def arguments(fds: Descriptors, fd_for: Callable[[bytes], int]) -> list[str]:
         return [
-            *namespace_args(disable_userns=host.disable_userns),
+            *namespace_args(disable_userns=host.disable_userns, network=spec.network),
             *file_system_args(spec, layout, fd_for),
             *command_args(spec, env, command.cwd or spec.cwd, fds),
         ]
@@ -131,8 +108,12 @@ def _arguments(
 
 
 def _never_ran(command: Command, stderr: Output) -> tuple[int, Output]:
-    """Bubblewrap passed the gate but could not execute the command; all that is on stderr is its own words."""
+    """Bubblewrap passed the gate but could not execute the command; all that is on stderr is its own words.
+
+    Raises SandboxError when it has none: then it was ended by somebody else."""
     text = stderr.data.decode("utf-8", "replace").strip().removeprefix("bwrap: ")
+    if not text:
+        raise SandboxError("bubblewrap was ended from outside while a command ran")
     message = f"securebench: cannot run {command.argv[0]!r}: {text}\n".encode()
     return 126 if "Permission denied" in text else 127, Output(message, len(message))
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import signal
 import struct
-import subprocess
 import termios
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -25,32 +25,40 @@ from functools import cache
 import anyio
 
 from securebench._leftovers import owner_mark
-from securebench._proc import Capture, Handle, Pipe, Process, start
-from securebench.errors import InfrastructureError, SandboxError
+from securebench._proc import Capture, Handle, Pipe
+from securebench.errors import SandboxError
 from securebench.sandboxes._bubblewrap.args import Descriptors
+from securebench.sandboxes._launch.client import Program, memory_file, spawn
 
 _SETUP_SECONDS = 20.0
 _END_SECONDS = 30.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CHILD = re.compile(rb'"child-pid": (\d+)')
+_FIRST_NUMBER = 100  # for what bubblewrap inherits; low numbers stay free for it, however few it may have
 _EXIT = re.compile(rb'"exit-code": (\d+)')
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start: the words before bubblewrap, its arguments for given descriptors, and the command."""
+    """What to start: bubblewrap as which user and under which limits, its arguments, the command and its streams.
 
-    bwrap: tuple[str, ...]
+    `reaped` asks the kernel to reap what is left to the first process of the sandbox."""
+
+    bwrap: str
+    uid: int | None
+    limits: bytes
     arguments: Callable[[Descriptors, Callable[[bytes], int]], list[str]]
     command: tuple[str, ...]
-    stdin: int = subprocess.DEVNULL
-    stdout: int = subprocess.DEVNULL
+    stdin: int
+    stdout: int
+    reaped: bool = False
+    groups: tuple[int, ...] = ()
 
 
 class Held:
     """A sandbox being set up, in which nothing runs before `release`. `close` ends it, whatever became of it."""
 
-    def __init__(self, monitor: Process, status: Pipe, arrived: Pipe, gate: Pipe, stderr: int) -> None:
+    def __init__(self, monitor: Handle, status: Pipe, arrived: Pipe, gate: Pipe, stderr: int) -> None:
         self.monitor = monitor
         self._status = status
         self._arrived = arrived
@@ -74,7 +82,7 @@ class Held:
             await anyio.wait_writable(signal)
             pending = struct.unpack("i", fcntl.ioctl(signal, termios.FIONREAD, b"\0" * 4))[0]
             if pending:
-                await self.monitor.wait()
+                await self.monitor.ended()
                 raise SandboxError(f"bubblewrap could not set up the sandbox: {self._complaint()}")
             self._read_report()
             if found := _CHILD.search(self._report):
@@ -117,7 +125,8 @@ class Held:
                     await self._find_child()
                 if self._init is not None:
                     self._init.kill()
-                await self.monitor.close()
+                self.monitor.kill()
+                await self.monitor.ended()
                 if self._init is not None:
                     await self._init.ended()
             if scope.cancelled_caught:
@@ -127,6 +136,7 @@ class Held:
                 self._init.reap()
                 self._init.close()
                 self._init = None
+            self.monitor.close()
             self._status.close()
 
     async def _find_child(self) -> None:
@@ -157,31 +167,38 @@ def hold(launch: Launch, stderr: Pipe) -> Held:
         ours.callback(arrived.close_read)
         ours.callback(status.close_write)
         ours.callback(gate.close_read)
-        inherited = [status.write, arrived.read, gate.read]
+        inherited: list[int] = []
 
         def inherit(fd: int) -> int:
-            ours.callback(os.close, fd)
             inherited.append(fd)
-            return fd
+            return _FIRST_NUMBER + len(inherited) - 1
 
-        fds = Descriptors(status.write, arrived.read, gate.read)
-        arguments = launch.arguments(fds, lambda data: inherit(_constant_file(data)))
+        def inherit_new(fd: int) -> int:
+            ours.callback(os.close, fd)
+            return inherit(fd)
+
+        fds = Descriptors(inherit(status.write), inherit(arrived.read), inherit(gate.read))
+        arguments = launch.arguments(fds, lambda data: inherit_new(_constant_file(data)))
         # Passed through a descriptor: a command line can be read by every user of the host.
         words = "\0".join(arguments) + "\0"
-        args = ("--args", str(inherit(memory_file(words.encode("utf-8", "surrogateescape")))), "--", *launch.command)
+        args = inherit_new(memory_file(words.encode("utf-8", "surrogateescape")))
+        streams = [(0, launch.stdin), (1, launch.stdout), (2, stderr.write)]
         try:
-            monitor = start(
-                (*launch.bwrap, *args),
-                env=owner_mark(),
-                stdin=launch.stdin,
-                stdout=launch.stdout,
-                stderr=stderr.write,
-                pass_fds=inherited,
+            monitor = spawn(
+                Program(
+                    argv=(launch.bwrap, "--args", str(args), "--", *launch.command),
+                    env=owner_mark(),
+                    descriptors=[*streams, *((_FIRST_NUMBER + at, fd) for at, fd in enumerate(inherited))],
+                    uid=-1 if launch.uid is None else launch.uid,
+                    limits=launch.limits,
+                    ignored=(signal.SIGCHLD,) if launch.reaped else (),
+                    groups=launch.groups,
+                )
             )
-        except InfrastructureError as error:
+        except BaseException:
             for pipe in (status, arrived, gate):
                 pipe.close()
-            raise SandboxError(str(error)) from error
+            raise
     stderr.close_write()
     return Held(monitor, status, arrived, gate, stderr.read)
 
@@ -195,16 +212,6 @@ def _packet_pipe() -> Pipe:
     pipe.close_read()
     os.write(pipe.write, b"1")
     return Pipe(reader, pipe.write)
-
-
-def memory_file(data: bytes) -> int:
-    """A descriptor from which `data` can be read, without a name anywhere."""
-    fd = os.memfd_create("securebench", os.MFD_CLOEXEC)
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 def _constant_file(data: bytes) -> int:

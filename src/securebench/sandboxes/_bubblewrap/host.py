@@ -14,7 +14,7 @@ from pathlib import Path
 from securebench._proc import run_tool
 from securebench.errors import SandboxUnavailable
 from securebench.sandboxes._bubblewrap.cgroups import find_controllers
-from securebench.sandboxes._bubblewrap.identity import Identity, dropping
+from securebench.sandboxes._bubblewrap.identity import Identity
 
 _TOOL_SECONDS = 10.0
 INSTALL_BWRAP = "Install bubblewrap: sudo apt-get install bubblewrap (or the same package of your distribution)."
@@ -22,21 +22,13 @@ INSTALL_BWRAP = "Install bubblewrap: sudo apt-get install bubblewrap (or the sam
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Absolute paths, so that nothing depends on PATH later; `ignoring_children` may be empty."""
+    """`bwrap` is an absolute path, so that nothing depends on PATH later."""
 
     bwrap: str
     version: str
     sha256: str
     disable_userns: bool
-    setpriv: str
-    prlimit: str
-    ignoring_children: tuple[str, ...]
     image: str | None = None  # the digest of the image in use, for the fingerprint
-
-    def words(self, identity: Identity, options: list[str]) -> tuple[str, ...]:
-        """Bubblewrap as `identity`, under resource limits given as prlimit(1) options."""
-        limited = (self.prlimit, *options) if options else ()
-        return (*limited, *identity.prefix(self.setpriv), self.bwrap)
 
     def fingerprint(self, identity: Identity, seccomp: str) -> Mapping[str, str]:
         """What decides how strong a sandbox made here is."""
@@ -70,26 +62,12 @@ async def find_host() -> Host:
             raise SandboxUnavailable(
                 f"{bwrap} is too old: it has no {needed.decode()}", "Install bubblewrap 0.8 or later."
             )
-    util = "Install util-linux, which has setpriv and prlimit."
     return Host(
         bwrap=bwrap,
         version=version.stdout.decode("utf-8", "replace").strip().removeprefix("bubblewrap "),
         sha256=hashlib.sha256(Path(bwrap).read_bytes()).hexdigest(),
         disable_userns=b"--disable-userns" in text,
-        setpriv=_which("setpriv", util) if dropping() else "",
-        prlimit=_which("prlimit", util) if dropping() else "",
-        ignoring_children=await _ignoring_children(),
     )
-
-
-async def _ignoring_children() -> tuple[str, ...]:
-    """Words before a command that make the kernel reap its children for it, where this host has them."""
-    env = shutil.which("env", path=_PATH)
-    if env is None:
-        return ()
-    words = (env, "--ignore-signal=CHLD")
-    tried = await run_tool([*words, env], _TOOL_SECONDS)
-    return words if tried.ok else ()
 
 
 _PATH = os.pathsep.join(("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"))

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from securebench.errors import SandboxError
@@ -33,12 +34,6 @@ class Identity:
     @property
     def mode(self) -> str:
         return "own" if self.uid is None else "dropped"
-
-    def prefix(self, setpriv: str) -> tuple[str, ...]:
-        """The words to put before a command so that it starts as this identity."""
-        if self.uid is None:
-            return ()
-        return (setpriv, f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--inh-caps=-all")
 
     def may_reach(self, path: Path) -> bool:
         """Whether this identity can open `path`; decided from modes, as it owns nothing and is in no group."""
@@ -95,6 +90,7 @@ def _range() -> range | None:
     return None
 
 
+@cache
 def _maps(path: Path) -> list[range]:
     rows = [line.split() for line in path.read_text().splitlines()]
     return [range(int(first), int(first) + int(count)) for first, _, count in rows]

@@ -8,6 +8,7 @@ the same walls to each and sees its true end. Scratch descriptors are opened bef
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 
@@ -28,15 +29,16 @@ from securebench.sandboxes._bubblewrap.cgroups import Group, group
 from securebench.sandboxes._bubblewrap.gate import Held, Launch, hold
 from securebench.sandboxes._bubblewrap.host import Host
 from securebench.sandboxes._bubblewrap.identity import Identity, lease_identity
-from securebench.sandboxes._bubblewrap.joiner import STAGES
-from securebench.sandboxes._bubblewrap.launcher import Finished, Launcher, Request
+from securebench.sandboxes._bubblewrap.launcher import KIND, join
 from securebench.sandboxes._bubblewrap.meter import Meter
 from securebench.sandboxes._bubblewrap.rootfs import layout_for
 from securebench.sandboxes._bubblewrap.staging import reachable
+from securebench.sandboxes._launch.client import Finished, Launcher, Request
+from securebench.sandboxes._launch.runner import STAGES
 from securebench.sandboxes._outcome import Ending, Observed, decide
 from securebench.sandboxes._seccomp import Filter, build_filter
 from securebench.sandboxes._supervise import Streams, Supervisor
-from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage
+from securebench.sandboxes.base import Command, Guarantee, Output, SandboxResult, SandboxSpec, Usage, in_force
 
 
 class JoinedSession:
@@ -105,27 +107,21 @@ class JoinedSession:
     async def _run(self, command: Command, streams: Streams) -> SandboxResult:
         limits = self._spec.limits
         wanted = _limits.bounds(limits, memory_counted=self._group is not None)
-        with ExitStack() as opened:
-            stdin, stdout, stderr = streams.inside
-            if streams.stdin is None:
-                stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-                opened.callback(os.close, stdin)
-            cwd = command.cwd or self._spec.cwd
-            env = {**environment(self._spec, command.env), "PWD": cwd}
-            pid = await self._launcher.begin(
-                Request(
-                    argv=command.argv,
-                    env=[f"{name}={value}" for name, value in env.items()],
-                    cwd=cwd,
-                    limits=_limits.as_bytes(wanted),
-                    stdio=(stdin, stdout, stderr),
-                    channels=[(number, channel.fileno()) for number, channel in sorted(command.channels.items())],
-                )
+        cwd = command.cwd or self._spec.cwd
+        env = {**environment(self._spec, command.env), "PWD": cwd}
+        pid = await self._launcher.begin(
+            Request(
+                argv=command.argv,
+                env=[f"{name}={value}" for name, value in env.items()],
+                cwd=cwd,
+                limits=_limits.as_bytes(wanted),
+                stdio=streams.inside,
+                channels=[(at, channel.fileno()) for at, channel in sorted(command.channels.items()) if at > 1],
+                groups=() if self._group is None else self._group.entrances,
             )
+        )
         self._command = Handle(pid)
         streams.close_inside()
-        if self._group is not None:
-            self._group.add(pid)
         meter = Meter(limits, self._group, [self._held.init.pid, pid])
         meter.begin()
         supervisor = Supervisor(
@@ -149,7 +145,7 @@ class JoinedSession:
         stdout, stderr = supervisor.outputs()
         ending = finished.ending
         if finished.fault is not None:
-            ending, stderr = _never_ran(command, finished.fault)
+            ending, stderr = never_ran(command, finished.fault)
         limit = self._spec.limits.cpu_seconds
         seen = Observed(ending, supervisor.killed, used.oom_kills, limit, used.cpu_seconds)
         outcome, shown = decide(seen)
@@ -161,12 +157,13 @@ class JoinedSession:
             stdout=stdout,
             stderr=stderr,
             usage=Usage(supervisor.wall_seconds, cpu, used.peak_memory, used.peak_pids),
-            guarantees=self._guarantees,
+            guarantees=in_force(self._guarantees, self._spec.network),
             fingerprint=self._host.fingerprint(self._identity, self._rules.sha256),
         )
 
 
-def _never_ran(command: Command, fault: tuple[int, int]) -> tuple[Ending, Output]:
+def never_ran(command: Command, fault: tuple[int, int]) -> tuple[Ending, Output]:
+    """What is reported of a command that could not be executed. Raises SandboxError when that is our fault."""
     stage, number = fault
     if stage == 0:
         raise SandboxError(f"the walls of a command could not be put up: {os.strerror(number)}")
@@ -185,16 +182,18 @@ async def open_joined(host: Host, spec: SandboxSpec, guarantees: frozenset[Guara
         rules = build_filter(spec.network, deny_unaccounted=made is None)
         stderr = Pipe.for_reading()
         resources.callback(stderr.close)
-        words = (*host.ignoring_children, *host.words(identity, []))
-        held = hold(Launch(words, _arguments(host, spec), ("/",)), stderr)
+        null = subprocess.DEVNULL
+        held = hold(
+            Launch(host.bwrap, identity.uid, b"", _arguments(host, spec), ("/",), null, null, reaped=True), stderr
+        )
         stack.push_async_callback(held.close)
-        launcher = Launcher.start()  # while bubblewrap sets up
+        launcher = Launcher.start(KIND)  # while bubblewrap sets up
         stack.push_async_callback(launcher.close)
         await held.arrive()
         # The first process stays outside the group: running out of memory must not end the session.
         targets = [scratch.target for scratch in spec.scratches]
         seeds = [(scratch.target, scratch.seed) for scratch in spec.scratches if scratch.seed is not None]
-        roots = await launcher.join(held.init, identity.uid, rules.program, targets, seeds)
+        roots = await join(launcher, held.init, identity.uid, spec.network, rules.program, targets, seeds)
         for root in roots:
             resources.callback(os.close, root)
         session = JoinedSession(
@@ -211,7 +210,7 @@ def _arguments(host: Host, spec: SandboxSpec) -> Callable[[Descriptors, Callable
 
     def arguments(fds: Descriptors, fd_for: Callable[[bytes], int]) -> list[str]:
         return [
-            *namespace_args(disable_userns=host.disable_userns),
+            *namespace_args(disable_userns=host.disable_userns, network=spec.network),
             *file_system_args(spec, layout, fd_for),
             *command_args(spec, {}, "/", fds),
         ]

@@ -20,15 +20,6 @@ OWN_PROCESSES = 3
 
 Bounds = Mapping[int, tuple[int, int]]
 
-_OPTIONS = {
-    resource.RLIMIT_CORE: "core",
-    resource.RLIMIT_FSIZE: "fsize",
-    resource.RLIMIT_NOFILE: "nofile",
-    resource.RLIMIT_NPROC: "nproc",
-    resource.RLIMIT_CPU: "cpu",
-    resource.RLIMIT_DATA: "data",
-}
-
 
 def bounds(limits: Limits, *, memory_counted: bool) -> Bounds:
     """(soft, hard) per resource. `memory_counted`: a control group holds memory, so address space stays free."""
@@ -50,13 +41,8 @@ def bounds(limits: Limits, *, memory_counted: bool) -> Bounds:
     return wanted
 
 
-def as_options(wanted: Bounds) -> list[str]:
-    """As prlimit(1) takes them."""
-    return [f"--{_OPTIONS[kind]}={soft}:{hard}" for kind, (soft, hard) in wanted.items()]
-
-
 def as_bytes(wanted: Bounds) -> bytes:
-    """As the launcher of sessions takes them."""
+    """As the spawner and the launcher of sessions take them."""
     return " ".join(f"{kind}:{soft}:{hard}" for kind, (soft, hard) in wanted.items()).encode()
 
 

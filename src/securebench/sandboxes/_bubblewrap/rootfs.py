@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from securebench.errors import ConfigError
 from securebench.sandboxes._bubblewrap.args import Content, Directory, Hidden, Layout, Link, Piece, ReadOnly
 from securebench.sandboxes._bubblewrap.limits import FILE_FLOOR
-from securebench.sandboxes.base import HOST_ROOT_PATHS, DirectoryRoot, HostRoot, SandboxSpec
+from securebench.sandboxes.base import HOST_ROOT_PATHS, DirectoryRoot, HostRoot, Network, SandboxSpec
 
 _PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 # Small files are copied and directories mounted: a mount costs bubblewrap half a millisecond, a copy nothing.
@@ -26,7 +26,7 @@ _BUILT_IN = ("/proc", "/dev", "/tmp")  # noqa: S108  (inside the sandbox)
 def layout_for(spec: SandboxSpec) -> Layout:
     """The pieces of the root. Raises ConfigError for one that cannot be made."""
     if isinstance(spec.root, HostRoot):
-        return Layout((*_host(), *_accounts(spec.user)))
+        return Layout((*_host(), *_accounts(spec.user, _resolver(spec.network))))
     if isinstance(spec.root, DirectoryRoot):
         return _directory(spec.root.path, [mount.target for mount in spec.mounts])
     raise ConfigError(f"image {spec.root.reference!r} must be resolved to its root directory first")
@@ -74,9 +74,17 @@ def _local_time() -> tuple[Piece, ...]:
     return (_copy_or_mount(path),)
 
 
+def _resolver(network: Network) -> tuple[tuple[str, str], ...]:
+    """The host's own way to look names up, for a sandbox that is given the host's network."""
+    if network is not Network.UNSAFE_HOST:
+        return ()
+    found = [(name, Path("/etc") / name) for name in ("resolv.conf", "hosts", "nsswitch.conf")]
+    return tuple((name, path.read_text(errors="replace")) for name, path in found if path.is_file())
+
+
 @cache
-def _accounts(user: int) -> tuple[Piece, ...]:
-    """The parts of /etc that name users and hosts: fixed, so that nothing of the host shows."""
+def _accounts(user: int, resolver: tuple[tuple[str, str], ...]) -> tuple[Piece, ...]:
+    """The parts of /etc that name users and hosts: fixed, so that nothing of the host shows but its `resolver`."""
     names = {0: "root", 65534: "nobody"}
     names.setdefault(user, "sandbox")
     passwd = "".join(f"{name}:x:{uid}:{uid}:{name}:/tmp:/bin/sh\n" for uid, name in names.items())
@@ -87,6 +95,7 @@ def _accounts(user: int) -> tuple[Piece, ...]:
         "hosts": "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n",
         "hostname": "sandbox\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+        **dict(resolver),
     }
     return tuple(Content(text.encode(), f"/etc/{name}") for name, text in files.items())
 

@@ -1,24 +1,27 @@
 """A directory tree as one stream of bytes: how a scratch directory is filled without mounting anything writable.
 
-The sender reads a staging directory of ours; the receiver, `joiner.py`, writes it inside the sandbox before any
-untrusted code runs. Regular files and directories only; permission bits and modification times are kept.
+The sender reads a staging directory of ours; the receiver, `seed_reader.py`, writes it inside the sandbox before any
+untrusted code runs. Regular files, directories, and links whose target text stays beneath the root, kept as links;
+permission bits and modification times are kept.
 
-A record is a fixed header (kind, mode, mtime in ns, path length, content length), the path, the content. Directories
-come before what they hold; their times are set last, by the receiver.
+A record is a fixed header (kind, mode, mtime in ns, path length, content length), the path, the content (of a link,
+its target). Directories come before what they hold; their times are set last, by the receiver.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 from securebench.errors import SandboxError
+from securebench.sandboxes._bubblewrap.seed_reader import unpack
 
 HEADER = struct.Struct("<BIqIQ")
-DIRECTORY, FILE, TARGET, END = 1, 2, 3, 4
+DIRECTORY, FILE, TARGET, END, LINK = 1, 2, 3, 4, 5
 CHUNK = 1 << 20
 
 
@@ -37,6 +40,21 @@ def send(fd: int, seeds: list[tuple[str, Path]]) -> None:
             stream.write(piece)
 
 
+def copy(root: Path, directory: int) -> None:
+    """The same tree in another directory of this host, by the same rules. Raises SandboxError, OSError."""
+    pieces = encode([("/", root)])
+    pending = bytearray()
+
+    def read(size: int) -> bytes:
+        while len(pending) < size and (piece := next(pieces, b"")):
+            pending.extend(piece)
+        taken = bytes(pending[:size])
+        del pending[:size]
+        return taken
+
+    unpack(read, {b"/": directory})
+
+
 def _tree(root: Path) -> Iterator[bytes]:
     yield _entry(DIRECTORY, b".", root.stat(), 0)
     for directory, names, files in os.walk(root, onerror=_fail):
@@ -45,11 +63,32 @@ def _tree(root: Path) -> Iterator[bytes]:
         for name in names:
             path = here / name
             info = path.lstat()
-            if not stat.S_ISDIR(info.st_mode):
-                raise SandboxError(f"scratch seed holds {path}, which is neither a regular file nor a directory")
-            yield _entry(DIRECTORY, _relative(path, root), info, 0)
+            if stat.S_ISLNK(info.st_mode):
+                yield from _link(path, root, info)
+            elif stat.S_ISDIR(info.st_mode):
+                yield _entry(DIRECTORY, _relative(path, root), info, 0)
+            else:
+                raise _refusal(path)
         for name in sorted(files):
-            yield from _file(here / name, root)
+            path = here / name
+            info = path.lstat()
+            yield from _link(path, root, info) if stat.S_ISLNK(info.st_mode) else _file(path, root)
+
+
+def link_target(path: Path, root: Path) -> str:
+    """The text of a link in a seed. Raises SandboxError unless it stays beneath `root`, as far as text can tell."""
+    target = os.readlink(path)  # noqa: PTH115  (pathlib would tidy the text up)
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(str(path.relative_to(root))), target))
+    if target.startswith("/") or place == ".." or place.startswith("../"):
+        raise SandboxError(
+            f"scratch seed holds {path}, which is neither a regular file nor a directory: a link that leads elsewhere"
+        )
+    return target
+
+
+def _link(path: Path, root: Path, info: os.stat_result) -> Iterator[bytes]:
+    target = os.fsencode(link_target(path, root))
+    yield _entry(LINK, _relative(path, root), info, len(target)) + target
 
 
 def _file(path: Path, root: Path) -> Iterator[bytes]:
@@ -60,7 +99,7 @@ def _file(path: Path, root: Path) -> Iterator[bytes]:
     with os.fdopen(fd, "rb") as source:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            raise SandboxError(f"scratch seed holds {path}, which is neither a regular file nor a directory")
+            raise _refusal(path)
         yield _entry(FILE, _relative(path, root), info, info.st_size)
         left = info.st_size
         while left:
@@ -81,6 +120,10 @@ def _entry(kind: int, path: bytes, info: os.stat_result, size: int) -> bytes:
 
 def _record(kind: int, mode: int, mtime_ns: int, path: bytes, size: int) -> bytes:
     return HEADER.pack(kind, mode, mtime_ns, len(path), size) + path
+
+
+def _refusal(path: Path) -> SandboxError:
+    return SandboxError(f"scratch seed holds {path}, which is neither a regular file nor a directory")
 
 
 def _fail(error: OSError) -> None:

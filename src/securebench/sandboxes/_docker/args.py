@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from securebench.errors import ConfigError, SandboxUnavailable
 from securebench.sandboxes._bubblewrap.args import DEFAULT_ENV
+from securebench.sandboxes._docker.channels import INPUT
 from securebench.sandboxes._docker.image import Image
 from securebench.sandboxes._docker.owner import ROLE
 from securebench.sandboxes.base import MIB, Bind, Command, Limits, Network, SandboxSpec
@@ -57,6 +58,7 @@ class Place:
     runtime: str | None = None
     ipv6: bool = False
     hide_resolver: bool = True  # Docker shows the host's resolver even without a network; Podman does not
+    group: str | None = None  # the control group containers are made in; None for the engine's own choice
     held: Mapping[str, str] = field(default_factory=dict)
     """Volumes a holder keeps: target -> name."""
 
@@ -104,7 +106,7 @@ def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) ->
     words.append(f"--label={ROLE}=command")
     words += [f"--cap-add={name}" for name in sorted(capabilities_of(spec))]
     words += [f"--workdir={_workdir(command.cwd or spec.cwd)}", *env_words]
-    if command.stdin:
+    if command.stdin or INPUT in command.channels:
         words.append("--interactive")
     if place.ipv6 and spec.network is Network.LOOPBACK:
         words.append("--sysctl=net.ipv6.conf.all.disable_ipv6=0")  # engines turn it off where there is no network
@@ -178,6 +180,8 @@ def walls(place: Place, limits: Limits) -> list[str]:
         words.append(f"--ulimit=cpu={seconds}:{seconds + 1}")
     if place.runtime is not None:
         words.append(f"--runtime={place.runtime}")
+    if place.group is not None:
+        words.append(f"--cgroup-parent={place.group}")
     return words + [f"--label={name}={value}" for name, value in place.labels.items()]
 
 

@@ -8,15 +8,12 @@ started, and by the time a tree is read no container but the holder has it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
-import anyio
-
-from securebench._proc import Pipe, Process
+from securebench._proc import Pipe
 from securebench.errors import (
     CandidateError,
     FailureReason,
@@ -25,17 +22,13 @@ from securebench.errors import (
     SandboxUnavailable,
 )
 from securebench.sandboxes._docker.args import Place, holder_args
-from securebench.sandboxes._docker.client import CALL_SECONDS, Client
+from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._docker.errors import explain, no_answer
 from securebench.sandboxes._docker.state import inspect, volumes_of
 from securebench.sandboxes._docker.tar_capture import CaptureLimits, Descriptor, LeftOut, capture
 from securebench.sandboxes._docker.tar_seed import check_seed, write_seed
+from securebench.sandboxes._docker.transfer import COPY_SECONDS, bounded_wait, in_thread, said
 from securebench.sandboxes.base import SandboxSpec, Scratch
-
-_COPY_SECONDS = 600.0  # bounds the copy of a large tree
-_WORDS = 4096
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +45,8 @@ class Holder:
 
     client: Client
     name: str
+    id: str
+    pid: int
     started: datetime | None
     volumes: Mapping[str, str]
 
@@ -61,14 +56,14 @@ class Holder:
         for scratch in spec.scratches:
             if scratch.seed is not None:
                 check_seed(scratch.seed)
-        await client.make("making scratch directories", holder_args(place, spec, name))
+        identity = await client.make("making scratch directories", holder_args(place, spec, name))
         state = await inspect(client, name)
         if not state.running:
             raise SandboxUnavailable(
                 f"image {place.image.reference} cannot hold scratch directories: its /bin/sh does not run",
                 "Scratch directories need an image with a /bin/sh.",
             )
-        holder = cls(client, name, state.started, await volumes_of(client, name))
+        holder = cls(client, name, identity, state.pid, state.started, await volumes_of(client, name))
         for scratch in spec.scratches:
             if scratch.seed is not None:
                 await holder.fill(scratch, scratch.seed, spec.user)
@@ -85,10 +80,10 @@ class Holder:
             data.close_read()
             words.close_write()
             descriptor, data.write = data.write, -1
-            await _in_thread(process, lambda: _send(descriptor, seed, user))
-            status = await _bounded_wait(process)
+            await in_thread(process, lambda: _send(descriptor, seed, user))
+            status = await bounded_wait(process)
             if status != 0:
-                raise _refusal(scratch, _said(words))
+                raise _refusal(scratch, said(words))
         finally:
             if process is not None:
                 await process.close()
@@ -108,12 +103,12 @@ class Holder:
             data.close_write()
             words.close_write()
             limits = CaptureLimits(bytes=scratch.size)
-            left_out = await _in_thread(process, lambda: capture(Descriptor(data.read), root, limits))
-            status = await _bounded_wait(process)
+            left_out = await in_thread(process, lambda: capture(Descriptor(data.read), root, limits))
+            status = await bounded_wait(process)
             if status is None or status < 0:
-                raise no_answer("reading a scratch directory", _COPY_SECONDS)
+                raise no_answer("reading a scratch directory", COPY_SECONDS)
             if status != 0:
-                await self._blame(_said(words))
+                await self._blame(said(words))
         except BaseException:
             os.close(root)
             raise
@@ -139,46 +134,12 @@ class Holder:
         raise explain("reading a scratch directory", complaint)
 
 
-async def _in_thread(process: Process, work: Callable[[], T]) -> T:
-    """Run blocking work on the process's pipe. The process, and so the pipe, ends at the deadline or when cancelled."""
-    results: list[T] = []
-
-    async def guard() -> None:
-        try:
-            await anyio.sleep(_COPY_SECONDS)
-        finally:
-            if not results:
-                process.kill()
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(guard)
-            results.append(await anyio.to_thread.run_sync(work))
-            tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
-    return results[0]
-
-
-async def _bounded_wait(process: Process) -> int | None:
-    with anyio.move_on_after(CALL_SECONDS):
-        return await process.wait()
-    return None
-
-
 def _send(descriptor: int, seed: Path, user: int) -> None:
     try:
         with open(descriptor, "wb") as stream:
             write_seed(stream, seed, user)
     except BrokenPipeError:
         return  # the client says why
-
-
-def _said(words: Pipe) -> bytes:
-    try:
-        return os.read(words.read, _WORDS)
-    except BlockingIOError:
-        return b""
 
 
 def _refusal(scratch: Scratch, complaint: bytes) -> InfrastructureError:

@@ -20,6 +20,7 @@ import anyio
 from securebench._leftovers import is_stale, owned_name
 from securebench._proc import Pipe, Process, start
 from securebench.errors import InfrastructureError
+from securebench.sandboxes._docker.accounts import clean_groups
 from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._docker.errors import NoAnswer, explain, is_gone
 
@@ -42,6 +43,7 @@ for pause in 0 1 2 4 8; do
     found=$("$0" volume ls --quiet --filter "label=$1")
     [ -z "$found" ] || "$0" volume rm --force $found
     rm -rf "$2"
+    (shift 3; for start in "$@"; do rmdir "$start"*; done)
 done
 """
 
@@ -77,10 +79,12 @@ class DeadMan:
 
     _forsaken: ClassVar[list[Process]] = []
 
-    def __init__(self, client: Client, owner: Owner, staging: Path) -> None:
+    def __init__(self, client: Client, owner: Owner, staging: Path, groups: tuple[Path, ...] = ()) -> None:
+        """`groups`: where control groups of the session may be, beside those of other sessions."""
         self._pipe = Pipe(*os.pipe())
         try:
             argv = ["/bin/sh", "-c", _SWITCH, client.binary, f"{SESSION}={owner.session}", str(staging), ROLE]
+            argv += [str(place / f"{owner.session}-") for place in groups]
             self._process: Process = start(argv, env=client.env, stdin=self._pipe.read)
         except BaseException:
             self._pipe.close()
@@ -146,7 +150,7 @@ async def clean_leftovers(client: Client) -> list[str]:
     unused = [row[0] for line in volumes.splitlines() if _is_left(row := line.split())]
     if unused:
         await client.ask("removing volumes", ["volume", "rm", "--force", *unused], timeout=REMOVAL_SECONDS)
-    return stale + unused
+    return stale + unused + [name for name in clean_groups() if name not in stale]
 
 
 def _is_left(row: list[str]) -> bool:

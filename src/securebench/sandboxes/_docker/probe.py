@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import anyio
 
 from securebench.errors import InfrastructureError, SandboxError, SandboxUnavailable
+from securebench.sandboxes._docker.accounts import Ledger
 from securebench.sandboxes._docker.client import Client, find_client
 from securebench.sandboxes._docker.image import Image, resolve
 from securebench.sandboxes._docker.session import Engine, open_session
@@ -71,7 +72,7 @@ async def probe_engine(engine: str | None, runtime: str | None) -> Probed:
     findings = [Finding("engine", True, " ".join(f"{name} {version}" for name, version in versions.items()))]
     notes = _known_holes(versions)  # after what makes the engine unusable, if anything does
     candidate = Engine(client, runtime, frozenset(), versions)
-    seen, problem = await _try_images(candidate)
+    candidate, seen, problem = await _try_images(candidate)
     if seen is None:
         return _unusable(*findings, problem or NO_IMAGE, *notes)
     guarantees = frozenset(guarantee for guarantee, finding in seen.items() if finding.ok)
@@ -128,22 +129,22 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-async def _try_images(engine: Engine) -> tuple[dict[Guarantee, Finding] | None, Finding | None]:
+async def _try_images(engine: Engine) -> tuple[Engine, dict[Guarantee, Finding] | None, Finding | None]:
     """What was seen with the first local image it works with; else what went wrong. None, None without any image."""
     problem: Finding | None = None
     for image in await _local_images(engine.client):
         try:
             with anyio.fail_after(_PROBE_SECONDS):
-                return await _look(engine, image), None
+                return *(await _look(engine, image)), None
         except TimeoutError:
             said = f"a throw-away container did not end within {_PROBE_SECONDS:g} s"
-            return None, Finding("container", False, said, "Restart the daemon, or choose another runtime.")
+            return engine, None, Finding("container", False, said, "Restart the daemon, or choose another runtime.")
         except SandboxUnavailable as error:
             problem = Finding("container", False, str(error).splitlines()[0], error.remedy)
         except InfrastructureError as error:
             remedy = "Look at the daemon's log; `docker run --rm IMAGE true` should work."
             problem = Finding("container", False, str(error), remedy)
-    return None, problem
+    return engine, None, problem
 
 
 async def _local_images(client: Client) -> list[Image]:
@@ -155,13 +156,16 @@ async def _local_images(client: Client) -> list[Image]:
     return []
 
 
-async def _look(engine: Engine, image: Image) -> dict[Guarantee, Finding]:
+async def _look(engine: Engine, image: Image) -> tuple[Engine, dict[Guarantee, Finding]]:
     results: dict[str, SandboxResult] = {}
+    ledgers: list[Ledger | None] = []
 
     async def run(name: str, script: str, memory: int, *mounts: Scratch) -> None:
         limits = Limits(wall_seconds=20, memory=memory, pids=32, tmp=MIB)
         spec = SandboxSpec(root=ImageRoot(image.reference), mounts=mounts, network=Network.LOOPBACK, limits=limits)
         async with open_session(engine, spec, image) as session:
+            if mounts:
+                ledgers.append(session.ledger())
             results[name] = await session.run(Command(("/bin/sh", "-c", script)))
 
     try:
@@ -172,7 +176,8 @@ async def _look(engine: Engine, image: Image) -> dict[Guarantee, Finding]:
         raise group.exceptions[0] from None
     if results["look"].exit_code == 127:
         raise SandboxError(f"image {image.reference} has no /bin/sh")
-    return judge(results["look"].stdout.data.decode("utf-8", "replace"), results["eat"].outcome)
+    seen = judge(results["look"].stdout.data.decode("utf-8", "replace"), results["eat"].outcome)
+    return replace(engine, ledger=ledgers[0]), seen
 
 
 def judge(text: str, eaten: Outcome, release: str = "") -> dict[Guarantee, Finding]:

@@ -17,10 +17,12 @@ from pathlib import Path
 import anyio
 
 from securebench._leftovers import staging_directory
-from securebench.errors import CandidateError, ConfigError, SandboxError, SandboxUnavailable
+from securebench.errors import CandidateError, ConfigError, SandboxError
 from securebench.sandboxes._bubblewrap.identity import Identity
 from securebench.sandboxes._bubblewrap.staging import reachable
-from securebench.sandboxes._docker.args import Place, capabilities_of, create_args
+from securebench.sandboxes._docker.accounts import Account, Ledger, find_ledger
+from securebench.sandboxes._docker.args import OWN_PROCESSES, Place, capabilities_of, create_args
+from securebench.sandboxes._docker.channels import INPUT, OUTPUT
 from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._docker.command import Ran, run_command
 from securebench.sandboxes._docker.holder import Captured, Holder
@@ -39,6 +41,7 @@ class Engine:
     runtime: str | None
     guarantees: frozenset[Guarantee]
     versions: Mapping[str, str]
+    ledger: Ledger | None = None
 
     def fingerprint(self, image: Image, seccomp: str) -> Mapping[str, str]:
         """What decides how strong a sandbox made here is, and what ran in it."""
@@ -72,17 +75,28 @@ class DockerSession:
 
     async def run(self, command: Command) -> SandboxResult:
         """Run one command to its end. Raises SandboxError when the engine failed or the session was stopped."""
-        check_command(command)
-        if self._stopped or self._running is not None:
-            raise SandboxError(f"this sandbox {'was stopped' if self._stopped else 'is running another command'}")
+        try:
+            check_command(command)
+            if self._stopped or self._running is not None:
+                raise SandboxError(f"this sandbox {'was stopped' if self._stopped else 'is running another command'}")
+            return await self._run(command)
+        finally:
+            for number in command.channels.keys() & {INPUT, OUTPUT}:
+                command.channels[number].close()  # taken over, whatever became of the command
+
+    async def _run(self, command: Command) -> SandboxResult:
         self._idle = anyio.Event()
         self._commands += 1
         name = self._owner.container(str(self._commands))
         try:
             with anyio.CancelScope() as self._running:
-                client = self._engine.client
-                async with Removal(client, name, self._switch):
-                    ran = await run_command(client, self._place, self._spec, command, name)
+                client, account = self._engine.client, Account(self._engine.ledger, name)
+                try:
+                    async with Removal(client, name, self._switch):
+                        place = replace(self._place, group=account.parent)
+                        ran = await run_command(client, place, self._spec, command, name, account)
+                finally:
+                    await account.remove()
                 return self._result(ran)
         finally:
             self._running = None
@@ -102,6 +116,10 @@ class DockerSession:
                     captured = error
                 self._captured[scratch.target] = captured
             await self._holder.check()
+
+    def ledger(self) -> Ledger | None:
+        """Where the engine's containers are counted, seen by the holder's; None without one."""
+        return None if self._holder is None else find_ledger(self._holder.id, self._holder.pid)
 
     async def end(self) -> None:
         """End a running command and refuse further ones."""
@@ -136,6 +154,11 @@ class DockerSession:
             raise captured
         return captured
 
+    def _usage(self, ran: Ran) -> Usage:
+        # A kernel of its own has threads beside those of the command, which nobody can tell apart from outside.
+        peak_pids = ran.used.processes(OWN_PROCESSES) if self._engine.runtime is None else None
+        return Usage(ran.state.wall_seconds, ran.used.cpu_seconds, ran.used.peak_memory, peak_pids)
+
     def _result(self, ran: Ran) -> SandboxResult:
         stdout, stderr = ran.supervisor.outputs()
         return SandboxResult(
@@ -144,8 +167,7 @@ class DockerSession:
             signal=ran.signal,
             stdout=stdout,
             stderr=stderr,
-            # The container's control group is gone with it, and with it what it counted.
-            usage=Usage(wall_seconds=ran.state.wall_seconds),
+            usage=self._usage(ran),
             guarantees=self._engine.guarantees,
             fingerprint=self._fingerprint,
         )
@@ -167,7 +189,7 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
             image, owner.labels, staging / "seccomp.json", engine.runtime, _has_ipv6(), client.engine == "docker"
         )
         create_args(place, spec, Command(("true",)), "check")  # refuses now what could only fail later
-        switch = DeadMan(client, owner, staging)
+        switch = DeadMan(client, owner, staging, engine.ledger.places if engine.ledger is not None else ())
         stack.push_async_callback(switch.disarm)
         holder = None
         if spec.scratches:
@@ -185,15 +207,15 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
 
 
 def check_command(command: Command) -> None:
-    """Raises ConfigError for what no container can run, SandboxUnavailable for what containers cannot be given."""
+    """Raises ConfigError for what no container can run or be given."""
     if not command.argv or not command.argv[0] or any("\0" in word for word in command.argv):
         raise ConfigError("a sandbox command needs a program, and its words cannot hold a NUL byte")
-    if any(number < 3 for number in command.channels):
-        raise ConfigError("a sandbox channel needs a descriptor number above 2")
-    if command.channels:
-        raise SandboxUnavailable(
-            "a container cannot inherit sockets: they do not pass through the engine's daemon",
-            "Use the bubblewrap backend for commands with channels; it can run an imported image too.",
+    if INPUT in command.channels and command.stdin:
+        raise ConfigError("a sandbox command has either a channel 0 or bytes for its standard input")
+    if others := sorted(command.channels.keys() - {INPUT, OUTPUT}):
+        raise ConfigError(
+            f"a command in a container cannot have channel {others[0]}: only its standard input (0) and output (1) "
+            "pass through the engine's daemon; use these, or the bubblewrap backend, which can run imported images too"
         )
 
 

@@ -1,24 +1,16 @@
-"""What the engine recorded about a container, and what the kernel's control group says about a running one."""
+"""What the engine recorded about a container."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from securebench.errors import SandboxError
 from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._outcome import Ending, from_bubblewrap
 
 _NEVER = 2000  # engines write the year 1 for "not yet"
-_GROUPS = (
-    "docker/{id}",
-    "system.slice/docker-{id}.scope",
-    "libpod_parent/libpod-{id}",
-    "machine.slice/libpod-{id}.scope",
-)
-_ROOT = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +21,7 @@ class State:
     exit_code: int
     oom_killed: bool
     error: str
+    pid: int
     started: datetime | None
     finished: datetime | None
 
@@ -56,6 +49,7 @@ async def inspect(client: Client, name: str) -> State:
             exit_code=int(found["ExitCode"]),
             oom_killed=bool(found["OOMKilled"]),
             error=str(found.get("Error", "")),
+            pid=int(found.get("Pid", 0)),
             started=_time(str(found["StartedAt"])),
             finished=_time(str(found["FinishedAt"])),
         )
@@ -75,37 +69,3 @@ async def volumes_of(client: Client, name: str) -> dict[str, str]:
 def _time(text: str) -> datetime | None:
     moment = datetime.fromisoformat(text)
     return moment.astimezone(UTC) if moment.year > _NEVER else None
-
-
-@dataclass(slots=True)
-class CpuClock:
-    """Processor time of all processes of a running container, where its control group is visible to us."""
-
-    id: str
-    _file: Path | None = None
-    last: float | None = None
-
-    def read(self) -> float | None:
-        """Seconds used so far; the last value seen once the container is gone; None if never seen."""
-        if self._file is None:
-            self._file = next((file for file in self._candidates() if file.exists()), None)
-        if self._file is not None:
-            try:
-                self.last = _seconds(self._file.read_text())
-            except OSError:
-                self._file = None
-        return self.last
-
-    def _candidates(self) -> list[Path]:
-        groups = [group.format(id=self.id) for group in _GROUPS]
-        return [_ROOT / controller / group / file for controller, file in _FILES for group in groups]
-
-
-_FILES = (("", "cpu.stat"), ("cpuacct", "cpuacct.usage"), ("cpu,cpuacct", "cpuacct.usage"))
-
-
-def _seconds(text: str) -> float | None:
-    if text.strip().isdigit():
-        return int(text) / 1e9
-    rows = (line.split() for line in text.splitlines())
-    return next((int(row[1]) / 1e6 for row in rows if row[:1] == ["usage_usec"]), None)

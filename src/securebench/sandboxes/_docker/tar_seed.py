@@ -1,7 +1,7 @@
 """A staging directory of ours as a tar stream: how a scratch volume is filled before anything untrusted runs.
 
-Regular files and directories only, as in `seed.py`; permission bits and times are kept; the owner is the user of the
-sandbox.
+Regular files, directories, and links whose target text stays beneath the root, as in `seed.py`; permission bits and
+times are kept; the owner is the user of the sandbox.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from securebench.errors import SandboxError
+from securebench.sandboxes._bubblewrap.seed import link_target
 
 
 def write_seed(stream: BinaryIO, root: Path, user: int) -> None:
@@ -21,21 +22,25 @@ def write_seed(stream: BinaryIO, root: Path, user: int) -> None:
         for directory, names, files in os.walk(root, onerror=_fail):
             names.sort()
             for name in names:
-                path = Path(directory, name)
-                if not stat.S_ISDIR(path.lstat().st_mode):
-                    raise _refusal(path)
-                archive.addfile(_header(path, root, path.lstat(), user))
+                archive.addfile(_header(Path(directory, name), root, Path(directory, name).lstat(), user))
             for name in sorted(files):
-                _add_file(archive, Path(directory, name), root, user)
+                path = Path(directory, name)
+                if stat.S_ISLNK(path.lstat().st_mode):
+                    archive.addfile(_header(path, root, path.lstat(), user))
+                else:
+                    _add_file(archive, path, root, user)
 
 
 def check_seed(root: Path) -> None:
     """Raises SandboxError when `write_seed` would, without reading contents."""
     for directory, names, files in os.walk(root, onerror=_fail):
         for name in (*names, *files):
-            mode = Path(directory, name).lstat().st_mode
-            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-                raise _refusal(Path(directory, name))
+            path = Path(directory, name)
+            mode = path.lstat().st_mode
+            if stat.S_ISLNK(mode):
+                link_target(path, root)
+            elif not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                raise _refusal(path)
 
 
 def _add_file(archive: tarfile.TarFile, path: Path, root: Path, user: int) -> None:
@@ -61,6 +66,8 @@ def _header(path: Path, root: Path, info: os.stat_result, user: int) -> tarfile.
     header.uid = header.gid = user
     if stat.S_ISDIR(info.st_mode):
         header.type = tarfile.DIRTYPE
+    elif stat.S_ISLNK(info.st_mode):
+        header.type, header.linkname = tarfile.SYMTYPE, link_target(path, root)
     else:
         header.size = info.st_size
     seconds, fraction = divmod(info.st_mtime_ns, 10**9)

@@ -1,0 +1,1 @@
+"""Programs the audit runs inside: read as text, never imported."""

@@ -1,0 +1,50 @@
+"""What a capture may take and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from securebench.candidates.tree import Tree
+
+GIB = 2**30
+LISTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds of one capture; exceeding one is the candidate's failure."""
+
+    files: int = 200_000  # entries of any kind
+    depth: int = 64
+    name: int = 255
+    path: int = 4096
+    file_bytes: int = 2 * GIB
+    total_bytes: int = 8 * GIB
+    all_paths: int = 128 * 2**20  # bytes of all paths together: what a tree costs in memory
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One entry that was not captured, with what lies beneath it. `path` is printable."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A tree whose contents are in the store, and what was left out of it."""
+
+    tree: Tree
+    left_out: tuple[LeftOut, ...] = ()
+
+    def as_record(self) -> dict[str, Any]:
+        """For the record of an attempt: the digest, the counts, and the first of what was left out."""
+        return {
+            "tree": self.tree.digest,
+            "files": len(self.tree.files),
+            "bytes": self.tree.total_bytes,
+            "left_out_count": len(self.left_out),
+            "left_out": [{"path": item.path, "reason": item.reason} for item in self.left_out[:LISTED]],
+        }

@@ -1,0 +1,65 @@
+"""What the driver saw, in the order in which it saw it. Turned into a verdict on the host, not here."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+from securebench.verifiers.rooms.inside.remote import CandidateBroken, Link, StaleRemote, WorkerLost
+
+MAX_WORKERS = 12  # of one suite; tests are dealt out to them
+
+
+class PackBroken(Exception):
+    """The tests themselves cannot be run; nothing of the candidate's has to do with it."""
+
+
+class Recorder:
+    """The tests that were planned, and the outcome of each."""
+
+    def __init__(self, link: Link, shared: bool) -> None:
+        self.link, self.shared = link, shared
+        self.planned = 0
+        self.done = 0
+        self.outcomes: list[list[Any]] = []
+
+    def plan(self, count: int) -> None:
+        self.planned = count
+
+    def turn(self) -> None:
+        """Before each test: another worker where its group begins, or where the last one was lost."""
+        size = -(-self.planned // MAX_WORKERS)
+        begins = not self.shared and self.done > 0 and self.done % size == 0
+        self.done += 1
+        if begins or self.link.lost is not None:
+            self.link.fresh()
+        self.link.asserted = False
+
+    def add(self, index: int, outcome: str, why: str, seconds: float) -> None:
+        """One outcome. Whatever the test itself concluded, a lost worker or a swallowed assertion is no pass."""
+        if outcome == "passed" and self.link.lost is not None:
+            outcome, why = "failed", "worker lost"
+        elif outcome == "passed" and self.link.asserted:
+            outcome, why = "failed", "assertion in a call-back"
+        self.outcomes.append([index, outcome, why[:100], seconds])
+
+    def run(self, index: int, test: Callable[[], Any]) -> None:
+        """Run one test to its outcome. Raises StaleRemote only."""
+        began = time.monotonic()
+        try:
+            self.turn()
+            result = test()
+            outcome, why = result if isinstance(result, tuple) else ("passed", "")
+        except StaleRemote:
+            raise
+        except BaseException as error:
+            outcome, why = "failed", reason(error)
+        self.add(index, outcome, why, time.monotonic() - began)
+
+
+def reason(error: BaseException) -> str:
+    if isinstance(error, WorkerLost):
+        return "worker lost"
+    if isinstance(error, CandidateBroken):
+        return "does not load"
+    return "wrong" if isinstance(error, AssertionError) else "raised " + type(error).__name__

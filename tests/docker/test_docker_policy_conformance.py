@@ -1,0 +1,26 @@
+"""The conformance suite in containers behind a command policy that allows everything: it must change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.conformance.sandbox.box import Box, under_policy
+from tests.docker.engine import AT_ONCE, Imaged
+from tests.docker.reasons import NOT_IN_CONTAINERS
+from tests.docker.shared import SharedBox, shared
+from tests.docker.suite import checks
+
+
+@pytest.fixture(scope="module")
+def _shared(sandbox: Imaged) -> Iterator[SharedBox]:
+    with shared(under_policy(sandbox), AT_ONCE) as made:
+        yield made
+
+
+@pytest.fixture
+def box(_shared: SharedBox) -> Box:
+    return _shared
+
+
+globals().update(checks(NOT_IN_CONTAINERS, once=True))

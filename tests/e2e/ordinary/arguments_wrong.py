@@ -1,0 +1,6 @@
+# args: --nope
+import argparse
+
+parser = argparse.ArgumentParser(prog="tool")
+parser.add_argument("--count", type=int)
+parser.parse_args()

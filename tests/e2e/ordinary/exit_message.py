@@ -1,0 +1,3 @@
+import sys
+
+sys.exit("it cannot go on")

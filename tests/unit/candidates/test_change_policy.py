@@ -1,0 +1,255 @@
+"""The default policy for changes: precise, decided on canonical keys, every decision with its reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from securebench._canonical import digest_bytes
+from securebench.candidates.change_decision import Outcome
+from securebench.candidates.change_policy import ChangePolicy, Judgement
+from securebench.candidates.tree import Delta, EntryKind, Tree, TreeEntry, apply_delta, delta_between
+from securebench.families.repo_patch import CandidatePolicy
+
+BLOBS: dict[str, bytes] = {}
+
+
+def read_blob(digest: str, limit: int) -> bytes:
+    if len(BLOBS[digest]) > limit:
+        raise ValueError("too long")
+    return BLOBS[digest]
+
+
+def tree(contents: dict[str, str | None]) -> Tree:
+    """None is a directory, text that begins with `->` a link."""
+    entries: dict[str, TreeEntry] = {}
+    for path, text in contents.items():
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            above = "/".join(parts[:depth])
+            entries.setdefault(above, TreeEntry.directory(above))
+        if text is None:
+            entries[path] = TreeEntry.directory(path)
+        elif text.startswith("->"):
+            entries[path] = TreeEntry.link(path, text[2:])
+        else:
+            BLOBS[digest_bytes(text.encode())] = text.encode()
+            entries[path] = TreeEntry.file(path, digest_bytes(text.encode()), len(text))
+    return Tree.of(entries.values())
+
+
+def judge(policy: ChangePolicy, before: dict[str, str | None], after: dict[str, str | None]) -> Judgement:
+    judgement = policy.judge(delta_between(tree(before), tree(after)), read_blob)
+    if not judgement.of(Outcome.REFUSED):
+        apply_delta(tree(before), judgement.allowed)
+    return judgement
+
+
+def outcome(path: str, policy: ChangePolicy | None = None) -> str:
+    """What is decided about a new file of this name."""
+    judgement = judge(policy or ChangePolicy(), {"x": "1"}, {"x": "1", path: "new"})
+    return str({decision.path: decision.outcome for decision in judgement.decisions}[path])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "src/app.py", "pkg/conftest_helper.py", "docs/conftest.md", "contest.py", "src/latest.py", "attest/x.py",
+        "src/testing/tools.py", "sitecustom.py", "lib/json.py", "a.path", "src/pytest_plugin.py", "CHANGELOG",
+        "src/_pytest_compat.py", "deep/pytest.py", ".github/FUNDING.yml", "requirements.md", "package.py", "dune.lock",
+        "src/protest.py", "Test", "src/contests/a.py", "x.git", ".gitignore", ".gitattributes",
+    ],
+)  # fmt: skip
+def test_ordinary_change_is_allowed(path: str) -> None:
+    assert outcome(path) == ("stripped" if path == "Test" else "allowed")
+
+
+SENSITIVE = [
+    "conftest.py", "a/b/conftest.py", "CONFTEST.PY", "sitecustomize.py", "src/usercustomize.py", "sitecustomize/__init__.py",
+    "sitecustomize.cpython-311.so", "x.pth", "src/evil.PTH", "pytest.ini", ".pytest.ini", "pytest.toml", ".coveragerc",
+    "jest.config.js", "web/vitest.config.ts", ".mocharc.yml", "phpunit.xml", "x.egg-info/entry_points.txt",
+    "lib/y.dist-info/entry_points.txt", "pytest.py", "src/pytest/__init__.py", "_pytest/x.py", "unittest.py", "Pluggy/a.py",
+    ".cargo/config.toml",
+]  # fmt: skip
+RESTRICTED = [
+    "tests/test_a.py", "pkg/test/a.c", "test_a.py", "a_test.go", "src/x.test.ts", "spec/a.rb", "FooTest.java",
+    ".github/workflows/ci.yml", ".gitlab-ci.yml", "Jenkinsfile", ".circleci/config.yml", "Makefile", "setup.py", "noxfile.py",
+    "package.json", "sub/package-lock.json", "requirements.txt", "requirements-dev.txt", "dev_requirements.txt", "poetry.lock",
+    "uv.lock", "Cargo.toml", "go.mod", "pom.xml", "Gemfile", "__pycache__/x.cpython-311.pyc", "x.pyc", ".pytest_cache/x",
+    "build.rs", "PACKAGE.JSON", "TESTS/x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SENSITIVE)
+def test_what_is_loaded_by_itself_is_stripped_whatever_allow_paths_says(path: str) -> None:
+    assert outcome(path) == "stripped"
+    assert outcome(path, ChangePolicy(allow_paths=("**", path))) == "stripped"
+    assert outcome(path, ChangePolicy(allow_sensitive_paths=(path,))) == "allowed"
+
+
+@pytest.mark.parametrize("path", RESTRICTED)
+def test_what_a_fix_seldom_needs_is_stripped_unless_the_pack_allows_it(path: str) -> None:
+    assert outcome(path) == "stripped"
+    assert outcome(path, ChangePolicy(allow_paths=(path,))) == "allowed"
+    assert outcome(path, ChangePolicy(allow_sensitive_paths=(path,))) == "allowed"
+    assert outcome(path, ChangePolicy(allow_paths=("elsewhere/**",))) == "stripped"
+
+
+def test_allowance_holds_for_the_spelling_it_was_given_for() -> None:
+    assert outcome("Package.json", ChangePolicy(allow_paths=("package.json",))) == "stripped"
+    assert outcome("PKG/x", ChangePolicy(patch_preserved_paths=("pkg/**",))) == "stripped"
+
+
+def test_preserved_paths_win_over_allowed_ones() -> None:
+    policy = ChangePolicy(("**",), ("**",), ("data/*.json",))
+    assert outcome("data/a.json", policy) == "stripped"
+    assert outcome("data/a.txt", policy) == "allowed"
+
+
+def test_deletions_and_modes_are_changes() -> None:
+    judgement = judge(ChangePolicy(), {"conftest.py": "1", "src/a": "1", "tests/t.py": "1"}, {"src/b": "1"})
+    assert {d.path: (d.how, str(d.outcome)) for d in judgement.decisions} == {
+        "conftest.py": ("deleted", "stripped"),
+        "src/a": ("deleted", "allowed"),
+        "src/b": ("added", "allowed"),
+        "tests": ("deleted", "stripped"),
+        "tests/t.py": ("deleted", "stripped"),
+    }
+    before = tree({"conftest.py": "1"})
+    after = Tree.of([before.entries[0]._replace(mode=0o755)])
+    assert ChangePolicy().judge(delta_between(before, after), read_blob).of(Outcome.STRIPPED)
+
+
+def test_a_project_that_is_the_runner_may_change_itself() -> None:
+    before = {"src/_pytest/a.py": "1", "src/pytest/__init__.py": "1"}
+    judgement = judge(ChangePolicy(), before, {**before, "src/_pytest/a.py": "2", "src/_pytest/new.py": "3"})
+    assert not judgement.of(Outcome.STRIPPED)
+
+
+# -- configuration that a fix may change, but not all of it --------------------------------------------------------
+
+PYPROJECT = "[project]\nname = 'x'\n[tool.pytest.ini_options]\naddopts = '-q'\n"
+SETUP = "[metadata]\nname = x\n[tool:pytest]\naddopts = -q\n"
+TOX = "[flake8]\nmax = 1\n[pytest]\naddopts = -q\n"
+HARMLESS = [
+    ("pyproject.toml", PYPROJECT, PYPROJECT.replace("'x'", "'y'")),
+    ("pyproject.toml", PYPROJECT, PYPROJECT + "[tool.ruff]\nline-length = 100\n"),
+    ("sub/pyproject.toml", "", "[project]\nname = 'x'\ndependencies = ['attrs']\n"),
+    ("setup.cfg", SETUP, SETUP.replace("= x", "= y")),
+    ("setup.cfg", SETUP, "[options]\ninstall_requires =\n    attrs\n" + SETUP),
+    ("tox.ini", TOX, TOX.replace("max = 1", "max = 2")),
+]
+HARMFUL = [
+    ("pyproject.toml", PYPROJECT, PYPROJECT.replace("-q", "-p evil")),
+    ("PyProject.toml", "", "[tool.pytest.ini_options]\naddopts = '-p evil'\n"),
+    ("pyproject.toml", PYPROJECT, "[project]\nname = 'x'\n"),
+    ("pyproject.toml", PYPROJECT, PYPROJECT + "[project.entry-points.pytest11]\nevil = 'evil'\n"),
+    ("pyproject.toml", "", "[build-system]\nbackend-path = ['.']\n"),
+    ("pyproject.toml", "", "tool = {pytest = {ini_options = {addopts = '-p evil'}}}\n"),
+    ("pyproject.toml", PYPROJECT, PYPROJECT + "this is no toml"),
+    ("pyproject.toml", "", "x = " + "[" * 50_000),
+    ("pyproject.toml", "", "# " + "x" * 300_000),
+    ("setup.cfg", SETUP, SETUP.replace("-q", "-p evil")),
+    ("setup.cfg", SETUP, SETUP.replace("-q\n", "-q\n  [other]\n  -p evil\n")),
+    ("setup.cfg", "", "\ufeff[tool:pytest]\naddopts = -p evil\n"),
+    ("setup.cfg", "", "[x]\ny = 1\x0b\n[ Tool:PyTest ]\naddopts = -p evil\n"),
+    ("setup.cfg", SETUP, SETUP + "[options.entry_points]\npytest11 =\n  evil = evil\n"),
+    ("tox.ini", TOX, TOX.replace("-q", "-p evil")),
+    ("tox.ini", TOX, TOX + "[testenv]\ncommands = true\n"),
+]
+
+
+@pytest.mark.parametrize("path, before, after", HARMLESS)
+def test_configuration_that_no_runner_reads_may_change(path: str, before: str, after: str) -> None:
+    judgement = judge(ChangePolicy(), {path: before} if before else {}, {path: after})
+    assert {str(decision.outcome) for decision in judgement.decisions} == {"allowed"}
+
+
+@pytest.mark.parametrize("path, before, after", HARMFUL)
+def test_configuration_that_a_runner_reads_may_not(path: str, before: str, after: str) -> None:
+    judgement = judge(ChangePolicy(allow_paths=("**",)), {path: before} if before else {}, {path: after})
+    assert {str(decision.outcome) for decision in judgement.decisions} == {"stripped"}
+
+
+def test_configuration_replaced_by_a_link_may_not() -> None:
+    judgement = judge(ChangePolicy(), {"pyproject.toml": PYPROJECT}, {"pyproject.toml": "->evil.toml"})
+    assert judgement.of(Outcome.STRIPPED)
+
+
+# -- directories follow their contents -----------------------------------------------------------------------------
+
+
+def test_new_directory_follows_what_lies_in_it() -> None:
+    after = {"new/conftest.py": "1", "tests/keep/a.py": "1", "tests/drop.py": "1", "empty": None}
+    judgement = judge(ChangePolicy(allow_paths=("tests/keep/**",)), {}, after)
+    assert {d.path: str(d.outcome) for d in judgement.decisions} == {
+        "empty": "allowed",
+        "new": "stripped",
+        "new/conftest.py": "stripped",
+        "tests": "allowed",
+        "tests/drop.py": "stripped",
+        "tests/keep": "allowed",
+        "tests/keep/a.py": "allowed",
+    }
+
+
+def test_directory_that_holds_something_protected_stays() -> None:
+    before = {"pkg/a.py": "1", "pkg/sub/test_gold.py": "1"}
+    judgement = judge(ChangePolicy(protected=frozenset({"pkg/sub/test_gold.py"})), before, {})
+    assert {d.path: str(d.outcome) for d in judgement.decisions} == {
+        "pkg": "stripped",
+        "pkg/a.py": "allowed",
+        "pkg/sub": "stripped",
+        "pkg/sub/test_gold.py": "stripped",
+    }
+
+
+def test_nothing_is_put_beneath_a_file_that_stays() -> None:
+    judgement = judge(ChangePolicy(), {"setup.py": "1"}, {"setup.py/x": "1", "setup.py/deep/y": "1"})
+    assert not judgement.of(Outcome.ALLOWED)
+    assert {d.reason for d in judgement.decisions if d.path != "setup.py"} == {"lies beneath a file that stays"}
+
+
+# -- the record ----------------------------------------------------------------------------------------------------
+
+
+def test_every_decision_is_recorded() -> None:
+    policy = ChangePolicy.of(CandidatePolicy(allow_paths=("tests/**",)), ["tests/hidden"])
+    judgement = judge(policy, {}, {"src/a.py": "1", "tests/b.py": "1", "conftest.py": "1", "tests/Hidden": "1"})
+    record = json.loads(json.dumps(judgement.as_record()))
+    assert record["refused"] == [
+        {"path": "tests/Hidden", "how": "added", "reason": "collides with the protected path tests/hidden"}
+    ]
+    assert [item["path"] for item in record["stripped"]] == ["conftest.py"]
+    assert {item["path"]: item["reason"] for item in record["allowed"]} == {
+        "src": "is the candidate's to change",
+        "src/a.py": "is the candidate's to change",
+        "tests": "holds allowed changes",
+        "tests/b.py": "is a test, or what tests use; the pack allows it (tests/**)",
+    }
+    assert (record["allowed_count"], record["stripped_count"], record["refused_count"]) == (4, 1, 1)
+    assert record["delta"] == judgement.delta.digest != record["allowed_delta"]
+
+
+def test_policy_of_nothing_is_the_default() -> None:
+    assert ChangePolicy.of(None) == ChangePolicy()
+    assert ChangePolicy.of(CandidatePolicy()) == ChangePolicy()
+    assert ChangePolicy().judge(Delta(), read_blob).decisions == ()
+
+
+@pytest.mark.parametrize(
+    "bad", [{"allow_paths": ("../x",)}, {"protected": frozenset({""})}, {"patch_preserved_paths": ("a\\b",)}]
+)
+def test_policy_that_cannot_be_meant_is_refused(bad: dict) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        ChangePolicy(**bad)
+
+
+def test_protected_directory_covers_what_lies_in_it() -> None:
+    policy = ChangePolicy(protected=frozenset({"checks/"}))
+    judgement = judge(policy, {"checks/a": "1"}, {"checks/a": "2", "checks/b": "3"})
+    assert {str(decision.outcome) for decision in judgement.decisions} == {"stripped"}
+    assert judge(policy, {"checks/a": "1"}, {"checks": "->src"}).of(Outcome.REFUSED)
+    assert judge(policy, {"checks/a": "1"}, {"checks": "file"}).of(Outcome.REFUSED)
+    assert EntryKind.FILE == "file"
