@@ -15,6 +15,7 @@ from pathlib import Path
 
 import anyio
 
+from securebench._leftovers import staging_directory
 from securebench.audit.prerun import require_run_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
@@ -93,7 +94,9 @@ async def _run(
     producer = build_harness_producer(config, sandbox)
     identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type, audit, unsafe)
     started = anyio.current_time()
-    with RecordStore(config.output_dir) as store:
+    candidates = CandidateStore(config.output_dir / "candidates")
+    with RecordStore(config.output_dir) as store, staging_directory() as private:
+        private.chmod(0o700)
         tally = Tally(_plan(config, tasks, limit))
         planned = {entry.id: entry.family for entry in pack.entries}
         done = finished_before(store, identity, planned, config.run.attempts, resume, tally)
@@ -109,7 +112,8 @@ async def _run(
             producer=producer,
             progress=progress,
             sandbox=sandbox,
-            store=CandidateStore(config.output_dir / "candidates"),
+            store=candidates,
+            private=CandidateStore(private / "store", candidates),
             judge=_judge(config),
             policy=config.verification,
             seed=_secret_seed(config),

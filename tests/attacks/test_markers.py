@@ -51,6 +51,14 @@ def _mark(kind: str) -> str:
     return f"sbmark-{kind}-{secrets.token_hex(8)}"
 
 
+def _patch(path: str, old: str | None, new: str) -> str:
+    added = "".join(f"+{line}\n" for line in new.split("\n"))
+    count = len(new.split("\n"))
+    if old is None:
+        return f"diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{count} @@\n{added}"
+    return f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1,{count} @@\n-{old}\n{added}"
+
+
 def _rows(private: str, public: str) -> list[dict[str, Any]]:
     """One row of every family with the marker in every private field, undeclared ones and files included."""
     extra = {"author_notes": {"deep": [private]}, "extra_file": {"path": "secret.txt"}}
@@ -75,6 +83,7 @@ def _rows(private: str, public: str) -> list[dict[str, Any]]:
             {
                 "tests": {"source": "inline", "code": f"assert f() == {private!r}"},
                 "reference_solution": f"def f(): return {private!r}",
+                "mutants": [f"def f(): return {private!r} + 'x'", {"path": "secret.txt"}],
                 "canonical_solution": {"path": "secret.txt"},
             },
         ),
@@ -82,9 +91,14 @@ def _rows(private: str, public: str) -> list[dict[str, Any]]:
             "repo_patch",
             {"repo": "r", "base_commit": "c", "instructions": public},
             {
-                "tests": {"source": "pytest", "fail_to_pass": [private], "test_patch": {"path": "secret.txt"}},
+                "tests": {
+                    "source": "pytest",
+                    "fail_to_pass": [f"{private}/test_it.py::test_it"],
+                    "test_patch": {"path": "tests.patch"},
+                },
                 "candidate_policy": {"allow_paths": [private]},
-                "gold_patch": f"--- {private}",
+                "gold_patch": _patch("code.txt", "the repository", f"fixed {private}"),
+                "mutants": [_patch("code.txt", "the repository", f"mutated {private}")],
             },
         ),
         (
@@ -96,6 +110,8 @@ def _rows(private: str, public: str) -> list[dict[str, Any]]:
                 "run_tests": {"path": "secret.txt", "mount": f"{private}.sh"},
                 "test_files": [{"path": "secret.txt"}],
                 "expected_state": {"state": private},
+                "reference_workspace": {"path": "secret.txt"},
+                "mutants": [{"path": "secret.txt", "mount": f"mutants/{private}"}],
             },
         ),
     ]
@@ -116,6 +132,8 @@ def _pack(directory: Path, private: str, public: str) -> Path:
     (directory / "assets" / "r").mkdir(parents=True)
     (directory / "assets" / "r" / "code.txt").write_text("the repository\n")
     (directory / "hidden" / "secret.txt").write_text(private)
+    test = f"def test_it():\n    assert open('code.txt').read() == 'fixed {private}\\n'"
+    (directory / "hidden" / "tests.patch").write_text(_patch(f"{private}/test_it.py", None, test))
     (directory / "assets" / "public.txt").write_text(public)
     (directory / "manifest.yaml").write_text("id: markers\nversion: 1\n")
     (directory / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in _rows(private, public)))

@@ -23,7 +23,7 @@ from securebench.candidates.reader import read_tree
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Delta
 from securebench.engine.preflight import task_roots
-from securebench.errors import CandidateError, ConfigError, InfrastructureError, IntegrityError
+from securebench.errors import CandidateError, ConfigError, InfrastructureError, IntegrityError, PackError
 from securebench.families.base import CandidateKind
 from securebench.families.registry import FAMILIES, family
 from securebench.resources import Component, PackFile, Resource
@@ -177,6 +177,8 @@ def _pack_tree(file: PackFile, staging: Path, store: CandidateStore) -> Iterable
     (place := staging / "overlay").mkdir()
     with _fs.open_directory(place) as root:
         copy_pack_file(file, root, PurePosixPath("overlay"), WorkspaceBudget(MaterializationLimits()))
+    if not (place / "overlay").is_dir():
+        raise PackError("reference_workspace and mutants name directories, whose files are laid over the workspace")
     with _fs.open_directory(place / "overlay") as root:
         return read_tree(root, store).tree.entries
 

@@ -29,6 +29,7 @@ OPT_OUTS: Mapping[tuple[str, str], OptOut] = {
     ("exec", "--policy"): OptOut("the guard's rules beyond the kernel's", "nothing: the kernel's walls stay"),
     ("exec", "--allow"): OptOut("one item, in the guard and in the seal", "nothing: the backend's walls stay"),
     ("run", "--unsafe"): OptOut("the pre-run audit", "assurance: unsafe"),
+    ("validate", "--no-run"): OptOut("the trials of a pack that execute code; nothing is run at all", "the report"),
     ("audit", "--isolation"): OptOut("nothing: it chooses the level that is looked at", "level"),
 }
 

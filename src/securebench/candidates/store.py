@@ -31,10 +31,14 @@ MAX_TREE_JSON = 512 * 2**20
 
 class CandidateStore:
     """Contents and trees beneath one directory, which is made when the first is put. Raises StoreError, and
-    IntegrityError when something stored is not what it was."""
+    IntegrityError when something stored is not what it was.
 
-    def __init__(self, directory: Path) -> None:
+    With `base` it also reads what is in another store, and writes nothing there: a verifier's private trees lie over
+    the candidates', and never among the records."""
+
+    def __init__(self, directory: Path, base: CandidateStore | None = None) -> None:
         self.directory = directory
+        self._base = base
         self._lock = threading.Lock()
         self._places: dict[str, Place] = {}
         self._packs: set[str] = set()
@@ -67,7 +71,7 @@ class CandidateStore:
         """Store a tree whose contents are stored; its digest. Raises IntegrityError when one is missing."""
         batch = self._batch()
         for entry in tree.files:
-            if not self._has(entry.digest):
+            if not self.has(entry.digest):
                 raise IntegrityError(f"{entry.path} is not in the candidate store")
         path = self._path("trees", tree.digest, ".json")
         with _store_errors(self.directory):
@@ -82,6 +86,8 @@ class CandidateStore:
 
     def load(self, digest: str) -> Tree:
         """A stored tree, checked. Raises IntegrityError."""
+        if self._base is not None and not self._path("trees", digest, ".json").exists():
+            return self._base.load(digest)
         try:
             with _reading(self._path("trees", digest, ".json")) as file:
                 data = file.read(MAX_TREE_JSON + 1)
@@ -95,7 +101,7 @@ class CandidateStore:
     def has(self, digest: str) -> bool:
         if not self._has(digest):
             self._refresh()
-        return self._has(digest)
+        return self._has(digest) or (self._base is not None and self._base.has(digest))
 
     def chunks(self, digest: str) -> Iterator[bytes]:
         """A content piece by piece. Raises IntegrityError, at the latest after the last piece."""
@@ -117,6 +123,8 @@ class CandidateStore:
 
     def open(self, digest: str) -> BinaryIO:
         """A content as a file. Raises IntegrityError, at the latest when its end is read."""
+        if self._base is not None and not self._has(digest):
+            return self._base.open(digest)
         place = self._place(digest)
         if place is not None:
             return io.BytesIO(b"".join(self.chunks(digest)))
@@ -153,6 +161,9 @@ class CandidateStore:
         return self._places.get(digest)
 
     def _raw(self, digest: str) -> Iterator[bytes]:
+        if self._base is not None and not self._has(digest):
+            yield from self._base._raw(digest)
+            return
         place = self._place(digest)
         path = self._path("blobs", digest) if place is None else self.directory / "packs" / place.pack
         with _store_errors(self.directory), _reading(path) as file:

@@ -42,6 +42,7 @@ class AttemptContext:
     progress: Progress
     sandbox: Sandbox | None
     store: CandidateStore
+    private: CandidateStore  # what verifiers write; beside the records it would give hidden tests away
     judge: Panel | None
     policy: VerificationPolicy
     seed: bytes
@@ -133,7 +134,7 @@ async def _verify(context: AttemptContext, task: SecureBenchTask, production: Pr
         worker=task.view_for(Component.WORKER),
         environment=task.environment,
         sandbox=context.sandbox,
-        store=context.store,
+        store=context.private,
         judge=context.judge,
         policy=context.policy,
         seed=context.seed,
