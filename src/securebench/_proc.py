@@ -327,10 +327,10 @@ class Forked:
 class Handle:
     """A pidfd on a process somebody else started: signal it, wait for its end, never mistake its successor for it."""
 
-    def __init__(self, pid: int) -> None:
-        """Raises ProcessLookupError when it is gone already."""
+    def __init__(self, pid: int, pidfd: int | None = None) -> None:
+        """Takes over a `pidfd` that came with the number; else raises ProcessLookupError when it is gone already."""
         self.pid = pid
-        self._pidfd = os.pidfd_open(pid)
+        self._pidfd = os.pidfd_open(pid) if pidfd is None else pidfd
 
     def fileno(self) -> int:
         return self._pidfd

@@ -100,13 +100,9 @@ def test_one_bad_task_does_not_end_the_run(bench: Any, tmp_path: Path) -> None:
     assert work.run().json["passed"] == 3
 
 
-def test_families_without_a_verifier_stay_pending(bench: Any) -> None:
-    row = {
-        "id": "code",
-        "family": "code_completion",
-        "input": {"prompt": "def f(): ...", "language": "python"},
-        "eval": {"tests": {"source": "inline", "code": "assert f() == 1"}},
-    }
+def test_prose_stays_pending_without_a_judge(bench: Any) -> None:
+    rubric = {"type": "judge", "criteria": "is kind", "controls": [{"response": "go away"}]}
+    row = {"id": "prose", "family": "free_response", "input": {"prompt": "Say hello."}, "eval": {"rubric": rubric}}
     done = bench([row, question(1)], "echo 42").run()
     assert (done.json["pending"], done.json["verification_status"]) == (1, "partial")
 

@@ -72,7 +72,7 @@ EVALS: dict[str, st.SearchStrategy[Any]] = {
                 {
                     "type": st.just("judge"),
                     "criteria": PRIVATE,
-                    "controls": st.lists(record({"response": PRIVATE}, passes=st.booleans()), min_size=1, max_size=3),
+                    "controls": st.lists(record({"response": PRIVATE}, passes=st.just(False)), min_size=1, max_size=3),
                 },
                 pass_score=st.floats(0.1, 1),
             )

@@ -8,7 +8,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,6 +26,7 @@ from securebench.engine.preflight import task_roots
 from securebench.errors import CandidateError, ConfigError, InfrastructureError, IntegrityError, PackError
 from securebench.families.base import CandidateKind
 from securebench.families.registry import FAMILIES, family
+from securebench.records.redaction import Redactor
 from securebench.resources import Component, PackFile, Resource
 from securebench.sandboxes.base import ISOLATED, Sandbox
 from securebench.sandboxes.select import select_sandbox
@@ -125,9 +126,10 @@ class _Court:
             trial = Trial(task.id, name, must_pass)
             try:
                 async with self._candidate(task, given) as candidate:
-                    yield await self._judged(task, trial, candidate)
+                    ended = await self._judged(task, trial, candidate)
             except (InfrastructureError, ConfigError, IntegrityError) as error:
-                yield _ended(trial, "error", str(error))
+                ended = _ended(trial, "error", str(error))
+            yield replace(ended, message=Redactor(task.resources.secrets()).text(ended.message))
 
     async def _judged(self, task: SecureBenchTask, trial: Trial, candidate: CandidateArtifact) -> Trial:
         verifier = verifier_for_task_type(task.task_type)

@@ -22,6 +22,7 @@ from securebench.execution.interpreter import find_interpreter
 from securebench.execution.isolation import Isolation
 from securebench.execution.request import Policy, PythonLimits, PythonRequest, PythonResult
 from securebench.execution.run import run_python
+from securebench.sandboxes.base import Outcome
 
 PATIENCE = 60.0
 
@@ -47,7 +48,10 @@ def request_for(world: World, policy: Policy) -> PythonRequest:
 
 
 def seen_by_us(world: World, result: PythonResult) -> Ran:
-    total = max(result.stdout.total, result.stderr.total)
+    streams = (result.stdout, result.stderr)
+    # What is read of a flood while its writer is being ended is counted and thrown away; only what is kept costs us.
+    flooded = result.outcome is Outcome.OUTPUT_LIMIT
+    total = max(len(stream.data) if flooded else stream.total for stream in streams)
     note = "; ".join(sorted({blocked.operation for blocked in result.blocked}))[:200]
     words = result.stderr.data.decode("utf-8", "replace").strip().splitlines()
     measured = {"output": float(total), "orphans": float(len(world.processes()))}

@@ -28,7 +28,7 @@ _WATCHER = ["/bin/sh", "-c", "while sleep 0.1; do :; done"]
 REACHED_AT = {
     "memory": 300 * 2**20,
     "cpu": 1.5,
-    "wall": 1.7,
+    "wall": 3.0,
     "pids": 40,
     "open_files": 190,
     "file_size": 9 * 2**20,

@@ -83,7 +83,7 @@ GUARD = {
     "functions can be made by hand": Rewritten("rules.py", ', "function.__new__"})', "})"),
     "pickle is not banned": Rewritten("rules.py", '"pickle", "_pickle", "pickletools"', '"pickletools"'),
     "ctypes is not banned": Rewritten("rules.py", '"ctypes", "_ctypes", "_ctypes_test"', '"_ctypes_test"'),
-    "reload is allowed": Rewritten("imports.py", 'if caller.co_filename != "<frozen importlib._bootstrap>" or', "if False and"),
+    "reload is allowed": Rewritten("loader.py", 'if caller.co_filename != "<frozen importlib._bootstrap>" or', "if False and"),
     "the hook is not added": Rewritten("install.py", "sys.addaudithook(hooking)", "pass"),
     "stubs are not put in place": Rewritten("install.py", "wrap.put(stubs)", "pass"),
     "every path is inside": Rewritten("paths.py", "def may(path: Any, write: bool, follow: bool) -> bool:", "def may(path: Any, write: bool, follow: bool) -> bool:\n    return True"),
@@ -121,6 +121,11 @@ def _taken(*names: str) -> Callable[[Any], Any]:
 
 def _writable(real: Any) -> Any:
     return lambda *args, **more: ["--bind" if word == "--ro-bind" else word for word in real(*args, **more)]
+
+
+def _root_writable(real: Any) -> Any:
+    """Without the last remount, which is that of the root directory."""
+    return lambda *args, **more: real(*args, **more)[:-2]
 
 
 def _with_home(real: Any) -> Any:
@@ -162,10 +167,10 @@ _NO_INNER = (("securebench.execution.launch.rlimits", lambda _: lambda *_: {"cor
 
 BACKEND = {
     "the host's network": Patched(f"{_JOINED}.namespace_args", _without("--unshare-net"), Group.BACKEND),
-    "no session of its own": Patched(f"{_JOINED}.namespace_args", _without("--unshare-pid"), Group.BACKEND),
+    "the host's processes": Patched(f"{_JOINED}.namespace_args", _without("--unshare-pid"), Group.BACKEND),
     "writable programs": Patched(f"{_JOINED}.file_system_args", _writable, Group.BACKEND),
     "a directory of the host's": Patched(f"{_JOINED}.file_system_args", _with_home, Group.BACKEND),
-    "a writable root directory": Patched(f"{_JOINED}.file_system_args", _without("--remount-ro", "/"), Group.BACKEND),
+    "a writable root directory": Patched(f"{_JOINED}.file_system_args", _root_writable, Group.BACKEND),
     "disk without a size": Patched(f"{_JOINED}.file_system_args", _roomy, Group.BACKEND),
     "the host's variables": Patched(f"{_JOINED}.environment", _leaking, Group.BACKEND),
     "unshare in the filter": Patched(f"{_SECCOMP}.DENIED", _taken("unshare"), Group.BACKEND),

@@ -51,10 +51,10 @@ def guard_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
 
 def _break(copy: Path, wall: Rewritten) -> None:
-    path = copy / wall.file
-    text = path.read_text()
-    assert text.count(wall.old) >= 1, f"{wall.file} does not say {wall.old!r} any more"
-    path.write_text(text.replace(wall.old, wall.new, 1))
+    """In the file it is expected in, or wherever it was moved to."""
+    places = [path for path in (copy / wall.file, *sorted(copy.glob("*.py"))) if wall.old in path.read_text()]
+    assert places, f"the guard does not say {wall.old!r} any more"
+    places[0].write_text(places[0].read_text().replace(wall.old, wall.new, 1))
 
 
 @pytest.mark.parametrize("name", [*GUARD, *SEAL])

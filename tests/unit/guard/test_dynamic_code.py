@@ -177,9 +177,10 @@ def test_allowed_item_is_allowed(guarded):
 
 
 def test_inspect_evaluates_plain_annotations_only(guarded):
+    if guarded("import sys; print(sys.version_info >= (3, 10))").out != "True\n":
+        pytest.skip("this Python's inspect.signature has no eval_str")
     text = (
-        "import inspect, sys\nif sys.version_info < (3, 10): inspect.signature = lambda f, eval_str: open('/')\n"
-        "def f(x: 'int', y: 'list[int]'): pass\nprint(inspect.signature(f, eval_str=True))\n"
+        "import inspect\ndef f(x: 'int', y: 'list[int]'): pass\nprint(inspect.signature(f, eval_str=True))\n"
         "def g(x: 'print(1)'): pass\ntry:\n    inspect.signature(g, eval_str=True)\n"
         "except RuntimeError as error:\n    print('refused')\n"
     )

@@ -75,10 +75,8 @@ def spawn(program: Program) -> Handle:
     head = [str(program.uid), ignored]
     items = [*map(str.encode, head), program.limits, numbers.encode(), str(len(program.argv)).encode()]
     items += [os.fsencode(word) for word in (*program.argv, *env)]
-    answer = _spawner().ask(b"S", _wire.pack(items), [*_real(fd for _, fd in program.descriptors), *program.groups])
-    with suppress(ProcessLookupError):
-        return Handle(int(answer.split()[1]))
-    raise SandboxError(f"{program.argv[0]} ended as soon as it was started")
+    fds = [*_real(fd for _, fd in program.descriptors), *program.groups]
+    return _spawner().ask(b"S", _wire.pack(items), fds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ class Launcher:
         """The words and descriptors of its next answer. Raises SandboxError when it failed or is gone."""
         await anyio.wait_readable(self._control)
         try:
-            body, fds, _, _ = socket.recv_fds(self._control, _CONTROL_BYTES, 64)
+            body, fds, _, _ = socket.recv_fds(self._control, _CONTROL_BYTES, 64, socket.MSG_CMSG_CLOEXEC)
         except ConnectionError:
             body, fds = b"", []
         words = body.decode("utf-8", "replace").split()
@@ -221,18 +219,18 @@ class Spawner:
         except OSError as error:
             raise SandboxError(f"the process that starts sandboxes is gone: {error}") from error
 
-    def ask(self, kind: bytes, payload: bytes, fds: list[int]) -> str:
-        """One request and its answer, which takes a fork. Raises SandboxError."""
+    def ask(self, kind: bytes, payload: bytes, fds: list[int]) -> Handle:
+        """One request and the process it made, which takes a fork. Raises SandboxError."""
         fd = memory_file(payload)
         try:
             with self._lock:
                 self.tell(kind, [fd, *fds])
-                answer = self._requests.recv(64)
+                answer, made, _, _ = socket.recv_fds(self._requests, _CONTROL_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
         finally:
             os.close(fd)
         if not answer:
             raise SandboxError("the process that starts sandboxes ended")
-        return answer.decode()
+        return Handle(int(answer.split()[1]), made[0])
 
     @property
     def alive(self) -> bool:

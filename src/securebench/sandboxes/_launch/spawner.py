@@ -5,8 +5,8 @@ sandbox should start from. This process has none of that. It ends when the engin
 asked the kernel to end with it.
 
 A request is one packet with descriptors: `S` start a program (a memory file with its words, what it inherits, the
-control groups it enters; answered with `pid N`), `L` serve a session of bubblewrap, `K` serve a guarded session (both:
-the control socket).
+control groups it enters; answered with `pid N` and a pidfd), `L` serve a session of bubblewrap, `K` serve a guarded
+session (both: the control socket).
 Payloads are read by the forked process only: nothing of one sandbox stays here for the next to inherit.
 """
 
@@ -27,21 +27,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PR_SET_PDEATHSIG = 1
-# What we started is watched by the engine, not by us; and an engine that is gone must not end us by a signal.
-_IGNORED = (_signal.SIGCHLD, _signal.SIGPIPE)
 _SERVERS: dict[bytes, Callable[[_socket.socket], int]] = {b"L": _joiner.serve, b"K": _keeper.serve}
 
 
 def main() -> int:
     """Fork for every request that arrives on descriptor 0, until that closes."""
-    _become.reset_signals(_IGNORED)
+    _become.reset_signals((_signal.SIGPIPE,))  # an engine that is gone must not end us by a signal
+    _signal.signal(_signal.SIGCHLD, lambda *_: _reap())
     requests = _socket.socket(fileno=0)
+    ours = os.getpid()
     while (message := _wire.receive(requests)) is not None:
         kind, fds = message
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGCHLD,))  # nobody is reaped before it can be held
         pid = os.fork()
         if pid == 0:
             if kind == b"S":
-                _start(fds)
+                _start(fds, ours)
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, requests.detach())
             os.close(null)
@@ -49,11 +50,23 @@ def main() -> int:
         for fd in fds:
             os.close(fd)
         if kind == b"S":
-            _wire.send(requests, b"pid %d" % pid)
+            pidfd = os.pidfd_open(pid)
+            _wire.send(requests, b"pid %d" % pid, [pidfd])
+            os.close(pidfd)
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGCHLD,))
     return 0
 
 
-def _start(fds: list[int]) -> None:
+def _reap() -> None:
+    """Whoever has ended; the engine, which watches them, has learned it already."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def _start(fds: list[int], parent: int) -> None:
     """In the new process: become a program of ours. Never returns; a failure is told on its standard error."""
     stderr = fds[3]
     argv: list[bytes] = [b"a program"]
@@ -69,6 +82,8 @@ def _start(fds: list[int]) -> None:
         if int(uid) >= 0:
             _become.become_user(int(uid))
         _become.prctl(_PR_SET_PDEATHSIG, _signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # it ended before we could ask to be told
         _become.reset_signals(tuple(int(number) for number in ignored.split()))
         _become.enter_groups(entrances)  # last, so that little of this interpreter is counted there
         _become.execute(argv, _become.variables(env))
