@@ -7,7 +7,7 @@ demo:
 
 test:
 	@scripts/setup dev
-	@.venv/bin/python -m pytest -n auto
+	@.venv/bin/python -m pytest -n auto --dist worksteal
 
 check: format lint types layers test audit
 

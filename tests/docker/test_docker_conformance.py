@@ -23,4 +23,4 @@ def box(_shared: SharedBox) -> Box:
     return _shared
 
 
-globals().update(checks(NOT_IN_CONTAINERS))
+globals().update(checks(NOT_IN_CONTAINERS, once=True))
