@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,8 +35,20 @@ class Hall:
     checker_sandbox: Sandbox
     checker: SandboxSpec
     worker_sandbox: Sandbox
-    worker: SandboxSpec
+    worker: Callable[[], Awaitable[SandboxSpec]]  # asked once, when the worker is first needed
     seconds: float
+    python: str = "python3"  # what holds the channel where the checker runs
+
+
+@dataclass(frozen=True, slots=True)
+class CheckerProgram(RoomProgram):
+    """The concierge, under an interpreter that is not a stand-in."""
+
+    python: str
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return (self.python, "-I", "-S", "-B", "-c", self.text, "0", "1")
 
 
 @dataclass(slots=True)
@@ -53,7 +65,7 @@ class Seen:
 async def hold(hall: Hall, start: Mapping[str, Any]) -> Seen:
     """Run one checker to its end. Raises SandboxError where the host failed."""
     seen = Seen()
-    room = Room(hall.checker_sandbox, hall.checker, RoomProgram("checker", concierge_program()))
+    room = Room(hall.checker_sandbox, hall.checker, CheckerProgram("checker", concierge_program(), hall.python))
     try:
         async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
             tasks.start_soon(room.live)

@@ -6,12 +6,19 @@ import os
 from functools import cache
 from pathlib import Path
 
+from securebench import _json
 from securebench.sandboxes.base import Bind
 from securebench.verifiers.rooms.files import one_file
 from securebench.verifiers.rooms.libraries import pytest_mounts
 
 TOOLS, SDK = "/securebench/tools", "/securebench/sdk"
-INTERPRETERS = ("python3", "bash", "sh", "perl", "node", "ruby", "php", "lua", "awk", "tclsh", "gawk", "mawk", "zsh")
+INTERPRETERS = tuple(
+    """python3 python bash sh dash zsh ksh fish tcsh csh perl node deno bun ruby php lua luajit awk gawk mawk nawk tclsh
+    expect Rscript R octave julia java javac groovy scala kotlin guile racket sbcl clisp ghci runghc runhaskell ocaml
+    elixir erl swift dotnet mono make gmake cmake ctest ninja meson git hg svn gcc g++ cc c++ clang clang++ tcc c99 rustc
+    cargo go npm npx yarn pnpm tsc gdb lldb sqlite3 vi vim nvim ex ed emacs busybox m4 jq gradle mvn ant tox""".split()
+)
+"""Programs that can be made to execute what they read. `jq` and `ed` are here for their modules and `!`."""
 _INSIDE = Path(__file__).parent / "inside"
 _NOTHING_TO_DO = ("apt-get", "apt", "pip", "pip3", "apk", "dnf", "yum")
 
@@ -41,19 +48,28 @@ def stand_ins() -> dict[str, Path]:
     return found
 
 
-def lay_out(staging: Path, stand_in: bool = True) -> tuple[Bind, ...]:
+def real_python() -> str:
+    """The interpreter itself, where the checker runs."""
+    return f"{TOOLS}/real/{stand_ins()['python3'].name}"
+
+
+def lay_out(staging: Path, workdir: str, data: str, stand_in: bool = True) -> tuple[Bind, ...]:
     """Write the tools into an empty directory of ours; what to mount where. Without `stand_in` interpreters are what
     they are, for a checker that shares the worker."""
     interpreters = stand_ins() if stand_in else {}
-    real = f"{TOOLS}/real/{interpreters['python3'].name}" if stand_in else "python3"
+    real = real_python() if stand_in else "python3"
     first = f"#!{real} -ISB\n"
     tools, sdk = staging / "tools", staging / "sdk/securebench"
-    for directory in (tools / "bin", tools / "real", sdk):
+    for directory in (tools / "bin", sdk):
         directory.mkdir(parents=True)
     forward = first + (_INSIDE / "forward.py").read_text("utf-8")
     _write(tools / "forward", forward, 0o555)
-    _write(tools / "check_pytest.py", (_INSIDE / "check_pytest.py").read_text("utf-8"), 0o444)
-    _write(tools / "bin/pytest", f'#!/bin/sh\nexec {real} -I -B {TOOLS}/check_pytest.py "$@"\n', 0o555)
+    check = (_INSIDE / "check_pytest.py").read_text("utf-8")
+    _write(tools / "check_pytest.py", check, 0o444)
+    if stand_in:
+        _write(tools / "bin/pytest", f"#!{real} -IB\n{check}", 0o555)
+    else:
+        _write(tools / "bin/pytest", f'#!/bin/sh\nexec {real} -I -B {TOOLS}/check_pytest.py "$@"\n', 0o555)
     _write(tools / "bin/uv", _UV, 0o555)
     _write(tools / "bin/uvx", _UVX, 0o555)
     for name in _NOTHING_TO_DO:
@@ -63,10 +79,9 @@ def lay_out(staging: Path, stand_in: bool = True) -> tuple[Bind, ...]:
     for name in ("line", "worker"):
         _write(sdk / f"{name}.py", (_INSIDE / f"{name}.py").read_text("utf-8"), 0o444)
     _write(sdk / "__init__.py", '"""For checkers: `from securebench import worker`."""\n', 0o444)
-    for path in interpreters.values():
-        (tools / "real" / path.name).touch()
     targets = set(interpreters.values())
     return (
+        *(_watch(tools, workdir, data) if stand_in else ()),
         Bind(tools / "bin", f"{TOOLS}/bin"),
         Bind(tools / "forward", f"{TOOLS}/forward"),
         Bind(tools / "check_pytest.py", f"{TOOLS}/check_pytest.py"),
@@ -75,6 +90,22 @@ def lay_out(staging: Path, stand_in: bool = True) -> tuple[Bind, ...]:
         *(Bind(tools / "forward", str(path)) for path in sorted(targets)),
         *pytest_mounts(),
     )
+
+
+def _watch(tools: Path, workdir: str, data: str) -> tuple[Bind, ...]:
+    """What stand-ins need to know, and what they load into interpreters that run here."""
+    interpreters = stand_ins()
+    names = {name: path.name for name, path in interpreters.items()}
+    names |= {path.name: path.name for path in interpreters.values()}
+    _write(tools / "places.json", _json.dumps({"workdir": workdir, "data": data, "real": names}), 0o444)
+    _write(tools / "bash_env", (_INSIDE / "bash_env").read_text("utf-8"), 0o444)
+    (tools / "site").mkdir()
+    _write(tools / "site/securebench_guard.py", (_INSIDE / "guard.py").read_text("utf-8"), 0o444)
+    _write(tools / "site/sitecustomize.py", f"import securebench_guard\n\nsecurebench_guard.install({workdir!r})\n", 0o444)
+    for name in INTERPRETERS:
+        if name not in interpreters:  # the worker may have it
+            (tools / "bin" / name).symlink_to("../forward")
+    return tuple(Bind(tools / name, f"{TOOLS}/{name}") for name in ("places.json", "bash_env", "site"))
 
 
 _UV = """#!/bin/sh

@@ -24,7 +24,7 @@ from securebench.verifiers.rooms.codec import (
 
 VALUES = [
     None, True, False, Ellipsis, NotImplemented, 0, -1, 10**500, -(10**500), 1.5, -0.0, float("inf"), 1 + 2j, "", "ü",
-    "\ud800", b"", b"\0\xff", bytearray(b"x"), [], [1, [2]], (), (1, "a"), set(), {1, "a"}, frozenset({1}), {},
+    "\ud800", b"", b"\0\xff", bytearray(b"x"), [], [1, [2]], (), (1, "a"), set(), {1, 2}, frozenset({1}), {},
     {"b": 1, "a": [2], 3: None}, range(3), range(10, 0, -2), int, dict, ValueError, type, object,
 ]  # fmt: skip
 

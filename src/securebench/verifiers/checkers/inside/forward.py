@@ -1,47 +1,211 @@
-"""Stands in for an interpreter where the checker runs. What concerns the workspace is carried out in the worker.
+"""Stands in for a program that executes what it reads, where the checker runs.
 
-Mounted over the interpreter, it is a script whose own name tells which one was meant."""
+Mounted over the program, it is a script whose own name tells which one was meant. Whose the program text is decides:
+what the checker wrote runs here, what lies in the workspace runs in the worker, and what could be either is refused."""
 
+import json
 import os
 import sys
 
-sys.path.insert(0, "/securebench/sdk")
-
 TOOLS = "/securebench/tools"
+sys.path[:0] = ["/securebench/sdk", TOOLS + "/site"]
+
+HERE, WORKER, REFUSED = "here", "worker", "refused"
+SHELLS = ("bash", "sh", "dash")
+WITH_TEXT = {"perl": "eE", "ruby": "e", "node": "ep", "php": "r", "lua": "e", "zsh": "c", "ksh": "c", "fish": "c"}
+FILTERS = ("awk", "gawk", "mawk", "nawk", "original-awk")
 KEPT_HERE = ("PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "LD_", "PYTHON", "PYTEST_", "SECUREBENCH_", "TEST_DIR")
+KEPT_HERE += ("BASH_ENV",)
+
+
+class Call:
+    """One start of a program: `workdir` and `data` are the two places where the workspace lies."""
+
+    def __init__(self, name, arguments, cwd, workdir, data):
+        self.name, self.arguments, self.cwd = name, arguments, cwd
+        self.roots = [os.path.realpath(workdir), os.path.realpath(data)]
+        self.mentions = (workdir, data)
+        self.base = os.path.basename(name)
+
+    def inside(self, path):
+        path = os.path.realpath(os.path.join(self.cwd, path))
+        return any(path == root or path.startswith(root + "/") for root in self.roots)
+
+    def where(self):
+        """HERE, WORKER or REFUSED."""
+        if self.inside(self.name):
+            return WORKER
+        if self.base.startswith("python") or self.base in SHELLS:
+            return self._interpreter()
+        if self.base in FILTERS:
+            return self._filter()
+        touched = self._touched()
+        if touched == HERE:
+            return HERE
+        letters = WITH_TEXT.get(self.base, "")
+        if any(a[:1] == "-" and a[1:2] != "-" and set(a[1:]) & set(letters) for a in self.arguments) or (
+            letters and any(a.startswith(("--eval", "--print")) for a in self.arguments)
+        ):
+            return REFUSED  # the checker's text beside the candidate's files, in a program that nothing watches
+        return touched
+
+    def _touched(self):
+        """Where a program belongs that may execute whatever it is given."""
+        found = HERE
+        if self.inside(self.cwd):
+            return WORKER
+        for argument in self.arguments:
+            text = argument.partition("=")[2] if argument.startswith("-") and "=" in argument else argument
+            if any(root in argument for root in self.mentions):
+                return WORKER
+            place = os.path.join(self.cwd, text)
+            if text and os.path.lexists(place):
+                if self.inside(text):
+                    return WORKER
+                if not _trusted(place):
+                    found = REFUSED
+        return found
+
+    def _interpreter(self):
+        """Python, which is watched from within, and shells, which reach other programs only through us."""
+        kind, text = program_text(self.base, self.arguments)
+        if kind == "text":
+            return WORKER if self._is_a_file_of_theirs(text) else HERE
+        if kind == "module":
+            own = text.partition(".")[0] in sys.stdlib_module_names or text.partition(".")[0] == "pytest"
+            return HERE if own else self._touched()
+        if kind == "input":
+            text = os.readlink("/proc/self/fd/0")
+            if not text.startswith("/") or text.endswith(" (deleted)"):
+                return HERE
+        if self.inside(text):
+            return WORKER
+        place = os.path.join(self.cwd, text)
+        return HERE if not os.path.exists(place) or text == "/dev/null" or _trusted(place) else REFUSED
+
+    def _filter(self):
+        files = [b for a, b in zip(self.arguments, self.arguments[1:]) if a in ("-f", "--file", "-i", "-l", "-E")]
+        files += [a[2:] if a[1:2] != "-" else a.partition("=")[2] for a in self.arguments if a[:2] == "-f" or "=" in a]
+        files = [file for file in files if file]
+        if any(map(self.inside, files)):
+            return WORKER
+        return HERE if all(not os.path.exists(f) or _trusted(os.path.join(self.cwd, f)) for f in files) else REFUSED
+
+    def _is_a_file_of_theirs(self, text):
+        """Whether the text is, word for word, what a file of the workspace says."""
+        wanted = text.strip().encode(errors="surrogateescape")
+        if not wanted:
+            return False
+        for where, _, names in os.walk(self.roots[1]):
+            for name in names:
+                path = os.path.join(where, name)
+                try:
+                    size = os.lstat(path).st_size
+                    if len(wanted) <= size <= len(wanted) + 64:
+                        with open(path, "rb") as file:
+                            if file.read().strip() == wanted:
+                                return True
+                except OSError:
+                    pass
+        return False
+
+
+def program_text(base, arguments):
+    """What an interpreter would run: ("text", code), ("module", name), ("file", path) or ("input", "")."""
+    takes_value = ("-W", "-X", "--check-hash-based-pycs") if base.startswith("python") else ("-o", "+o", "-O", "+O")
+    takes_value += ("--rcfile", "--init-file")
+    skip = False
+    for number, argument in enumerate(arguments):
+        rest = arguments[number + 1 :]
+        if skip:
+            skip = False
+        elif argument in takes_value:
+            skip = True
+        elif argument == "--":
+            return ("file", rest[0]) if rest else ("input", "")
+        elif argument.startswith("--"):
+            continue
+        elif argument[:1] in "-+" and len(argument) > 1:
+            letters = argument[1:]
+            if "c" in letters:
+                attached = letters.partition("c")[2] if base.startswith("python") else ""
+                return "text", attached or _code(rest, base)
+            if base.startswith("python") and "m" in letters:
+                return "module", letters.partition("m")[2] or (rest[0] if rest else "")
+            if not base.startswith("python") and "s" in letters:
+                return "input", ""
+        elif argument == "-":
+            return "input", ""
+        else:
+            return "file", argument
+    return "input", ""
+
+
+def _code(rest, base):
+    """A shell takes options behind `-c`, too."""
+    if not base.startswith("python"):
+        while rest and rest[0][:1] in ("-", "+"):
+            rest = rest[2:] if rest[0] in ("-o", "+o") else rest[1:]
+    return rest[0] if rest else ""
+
+
+def _trusted(path):
+    from securebench_guard import is_trusted
+
+    return is_trusted(path)
 
 
 def main():
     name, arguments = sys.argv[0], sys.argv[1:]
     if os.path.basename(name) == "forward":  # started by hand with the program behind it, or by a stub's first line
         name, arguments = arguments[0], arguments[1:]
-    workspace = os.environ.get("SECUREBENCH_WORKDIR", "")
-    if workspace and concerns(workspace, name, arguments, os.getcwd(), os.environ):
-        sys.exit(forward([_program(name, workspace), *arguments], os.getcwd(), workspace))
-    base = os.path.basename(os.path.realpath(name))
-    if base.startswith("python3") and arguments[:2] == ["-m", "pytest"]:
-        arguments = ["-I", "-B", TOOLS + "/check_pytest.py", *arguments[2:]]
-    os.execv(os.path.join(TOOLS, "real", base), [name, *arguments])
+    with open(TOOLS + "/places.json") as file:
+        places = json.load(file)
+    workdir = places["workdir"]
+    where = Call(name, arguments, os.getcwd(), workdir, places["data"]).where()
+    if where == WORKER:
+        sys.exit(forward([_program(name, workdir), *arguments], os.getcwd(), workdir))
+    if where == REFUSED:
+        from securebench_guard import ADVICE
+
+        sys.stderr.write("securebench: %s would execute what the candidate wrote%s\n" % (name, ADVICE))
+        sys.exit(126)
+    run_here(name, arguments, places["real"])
 
 
-def concerns(workspace, name, arguments, cwd, environment):
-    """Whether carrying this out here could run something of the workspace."""
-    roots = [workspace, os.environ.get("SECUREBENCH_WORKSPACE", workspace)]
+def run_here(name, arguments, real):
+    """The program itself, watched where it can be."""
+    base = os.path.basename(name)
+    os.environ.update(PYTHONPATH=TOOLS + "/site", PYTHONPYCACHEPREFIX="/tmp/.pycache", BASH_ENV=TOOLS + "/bash_env")
+    if base.startswith("python"):
+        kind, text = program_text(base, arguments)
+        if (kind, text) == ("module", "pytest"):
+            place = next(i for i, a in enumerate(arguments) if a[:1] == "-" and "m" in a)
+            rest = arguments[place + (2 if arguments[place].endswith("m") else 1) :]
+            arguments = ["-I", "-B", TOOLS + "/check_pytest.py", *rest]
+        else:
+            arguments = watched(arguments)
+        base, name = "python3", "/usr/bin/python3"
+    elif base in ("sh", "dash") and "bash" in real:
+        base, name, arguments = "bash", "bash", ["-O", "xpg_echo", *arguments]  # which can be watched
+    if base not in real:
+        sys.stderr.write("securebench: %s is not here, only in the worker\n" % base)
+        sys.exit(127)
+    os.execv(TOOLS + "/real/" + real[base], [name, *arguments])
 
-    def inside(path):
-        path = os.path.realpath(os.path.join(cwd, path))
-        return any(path == root or path.startswith(root + "/") for root in map(os.path.realpath, roots))
 
-    if inside(name) or inside(cwd):
-        return True
-    if any(inside(part) for part in environment.get("PYTHONPATH", "").split(":") if part):
-        return True
-    for argument in arguments:
-        text = argument.partition("=")[2] if argument.startswith("--") else argument
-        there = text and os.path.lexists(os.path.join(cwd, text))
-        if any(root in argument for root in roots) or (there and inside(text)):
-            return True
-    return False
+def watched(arguments):
+    """Python's arguments without those that would leave its watch out."""
+    for number, argument in enumerate(arguments):
+        if argument[:1] != "-" or argument[:2] == "--" or len(argument) < 2:
+            return arguments
+        letters = argument[1:]
+        if set(letters) & set("EIS") and not set(letters) & set("cmWX"):
+            kept = "".join(letter for letter in letters if letter not in "EIS")
+            return [*arguments[:number], *(["-" + kept] if kept else []), *watched(arguments[number + 1 :])]
+        if set(letters) & set("cmWX"):
+            return arguments
+    return arguments
 
 
 def _program(name, workspace):

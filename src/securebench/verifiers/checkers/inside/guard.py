@@ -1,0 +1,92 @@
+"""In every Python of the checker's sandbox: what the candidate wrote is read there, and never executed.
+
+Executed is only what lies where the candidate's bytes cannot be: the system, our tools, the checker's own files. A copy
+of a candidate's file in `/tmp` is the candidate's file."""
+
+import os
+import sys
+
+TOOLS, TESTS = "/securebench/tools", "/tests"
+TRUSTED = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/securebench-libraries", TESTS)
+TRUSTED += (TOOLS, "/securebench/sdk")
+ADVICE = "; have the worker do it (securebench.worker), or declare the checker's assurance as shared_process"
+PICKLED = {
+    "builtins": {"complex", "set", "frozenset", "bytearray", "range", "slice", "list", "dict", "tuple", "int", "str"},
+    "collections": {"OrderedDict", "defaultdict", "deque", "Counter"},
+    "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
+    "decimal": {"Decimal"},
+    "fractions": {"Fraction"},
+    "copyreg": {"_reconstructor"},
+    "_codecs": {"encode"},
+    "numpy": {"ndarray", "dtype"},
+    "numpy.core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+}
+
+
+class CandidateCode(RuntimeError):
+    """The checker was about to execute what the candidate wrote."""
+
+
+def is_trusted(path):
+    """Whether a path leads to where no candidate's bytes can be."""
+    path = os.path.realpath(path)
+    return any(path == root or path.startswith(root + "/") for root in TRUSTED)
+
+
+def install(workdir):
+    sys.executable = "/usr/bin/python3"  # ours would pass the stand-in by
+    sys.addaudithook(_hook())
+    _forward_programs(workdir)
+
+
+def _hook():
+    known = {}
+
+    def trusted(name):
+        if name not in known:
+            known[name] = not name.startswith("/") or is_trusted(name)
+        return known[name]
+
+    def from_checker():
+        try:
+            frame = sys._getframe(2)
+        except ValueError:
+            return False
+        name = frame.f_code.co_filename
+        return name.startswith(TESTS + "/") or frame.f_globals.get("__name__") == "__main__" and name[:1] == "<"
+
+    def hook(event, arguments):
+        if event == "exec":
+            name = arguments[0].co_filename
+            # Text that the checker itself hands to exec or eval has no place; where it came from nobody can tell.
+            if not trusted(name) or (not name.startswith(TESTS + "/") and from_checker()):
+                raise CandidateCode("the checker would execute " + name + ADVICE)
+        elif event == "import":
+            if isinstance(arguments[1], str) and not trusted(arguments[1]):
+                raise CandidateCode("the checker would load " + arguments[1] + ADVICE)
+        elif event == "pickle.find_class":
+            if arguments[1] not in PICKLED.get(arguments[0], ()):
+                raise CandidateCode("a pickle would call " + arguments[0] + "." + arguments[1] + ADVICE)
+        elif event == "ctypes.dlopen":
+            if isinstance(arguments[0], str) and not trusted(arguments[0]):
+                raise CandidateCode("the checker would load " + arguments[0] + ADVICE)
+
+    return hook
+
+
+def _forward_programs(workspace):
+    """A program of the workspace that is started by its path goes to the worker, whatever its permissions say."""
+    import subprocess
+
+    root, start = os.path.realpath(workspace) + "/", subprocess.Popen.__init__
+
+    def init(self, args, *rest, **named):
+        if not named.get("shell") and not isinstance(args, (str, bytes)) and args:
+            name = os.fsdecode(args[0])
+            place = os.path.join(os.fspath(named.get("cwd") or os.getcwd()), name)
+            if "/" in name and os.path.realpath(place).startswith(root):
+                args = [TOOLS + "/forward", os.path.realpath(place), *args[1:]]
+        start(self, args, *rest, **named)
+
+    subprocess.Popen.__init__ = init
