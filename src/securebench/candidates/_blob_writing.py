@@ -33,6 +33,7 @@ class Batch:
         self._pack_file = -1
         self._pack_path = Path()
         self.places: dict[str, Place] = {}
+        self.packs: set[str] = set()
         self._temporary: set[Path] = set()
         self._unsynced: set[Path] = set()
 
@@ -44,7 +45,7 @@ class Batch:
         if len(data) > SMALL:
             return self._put_large(iter([data]))[0]
         pack = self._pack or self._start_pack()
-        if digest in pack.sizes:
+        if digest in pack:
             return digest
         pack.append(digest, data)
         if pack.size >= PACK_BYTES:
@@ -130,6 +131,7 @@ class Batch:
         os.close(self._pack_file)
         self._pack, self._pack_file = None, -1
         self.places.update(places)
+        self.packs.add(name)
 
     def _open_temporary(self) -> tuple[int, Path]:
         path = self._directory / "tmp" / owned_name(f"{next(_numbers)}-{os.urandom(8).hex()}")

@@ -13,23 +13,26 @@ import unicodedata
 MAX_NAME = 255
 MAX_TARGET = 1024
 _FORBIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_PLAIN = re.compile(r"[ -.0-\[\]-~]+").fullmatch
-_IS_UTF8 = sys.getfilesystemencoding() == "utf-8"
+IS_UTF8 = sys.getfilesystemencoding() == "utf-8"
+
+
+is_plain = re.compile(r"[ -.0-\[\]-~]*").fullmatch
+"""Whether text has only ordinary ASCII characters: of names one after the other, that each of them has."""
 
 
 def text_of(name: str) -> str:
     """A name as the system gave it, as UTF-8 text; bytes that are not UTF-8 become lone surrogates."""
-    return name if _IS_UTF8 else os.fsencode(name).decode("utf-8", "surrogateescape")
+    return name if IS_UTF8 else os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 def system_name(name: str) -> str | bytes:
     """A name of the grammar as the system takes it."""
-    return name if _IS_UTF8 else name.encode()
+    return name if IS_UTF8 else name.encode()
 
 
 def name_problem(name: str, longest: int = MAX_NAME) -> str | None:
     """The rule that one part of a path breaks, or None."""
-    if _PLAIN(name) and len(name) <= longest and name not in {".", ".."}:
+    if is_plain(name) and len(name) <= longest and name not in {"", ".", ".."}:
         return None
     try:
         encoded = name.encode()

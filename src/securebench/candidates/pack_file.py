@@ -10,7 +10,6 @@ import os
 import struct
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import accumulate, repeat
-from typing import NamedTuple
 
 from securebench.errors import IntegrityError
 
@@ -21,43 +20,42 @@ _FLUSH = 4 * 2**20
 _VECTORS = 1000  # the kernel takes 1024 pieces at once
 
 
-class Place(NamedTuple):
-    """Where a content lies. A named tuple, because there are many."""
-
-    pack: str
-    offset: int
-    size: int
+Place = tuple[str, int, int]
+"""Where a content lies: the pack, the offset, the size. A plain tuple, because there are many."""
 
 
 class PackWriter:
-    """Appends to a new file, many contents with one call. `sizes` are the contents so far; none may come twice, and
-    none is readable before `finish`. What does not fit into one call is written by a thread, while the next is
-    gathered. Raises OSError; `close` ends the thread."""
+    """Appends to a new file, many contents with one call. None may come twice, and none is readable before `finish`.
+    What does not fit into one call is written by a thread, while the next is gathered. `size` is what was given to
+    it so far. Raises OSError; `close` ends the thread."""
 
     def __init__(self, descriptor: int) -> None:
+        write_all(descriptor, MAGIC)
         self._descriptor = descriptor
-        self._waiting = [MAGIC]
+        self._waiting: dict[str, bytes] = {}
         self._waiting_bytes = 0
         self._thread: ThreadPoolExecutor | None = None
         self._writing: Future[None] | None = None
-        self.sizes: dict[str, int] = {}
-        self.size = len(MAGIC)
+        self._sizes: dict[str, int] = {}
+        self.size = 0
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._waiting or digest in self._sizes
 
     def append(self, digest: str, data: bytes) -> None:
-        self._waiting.append(data)
-        size = self.sizes[digest] = len(data)
-        self.size += size
-        self._waiting_bytes += size
+        self._waiting[digest] = data
+        self._waiting_bytes += len(data)
         if self._waiting_bytes >= _FLUSH or len(self._waiting) >= _VECTORS:
             self._flush()
 
     def finish(self, name: str) -> dict[str, Place]:
         """Write index and footer; where everything lies once the pack has this name."""
-        index = _index(self.sizes)
-        self._waiting += [index, _FOOTER.pack(len(self.sizes), hashlib.sha256(index).digest(), MAGIC)]
+        last = self._gather()
+        index = _index(self._sizes)
+        last += [index, _FOOTER.pack(len(self._sizes), hashlib.sha256(index).digest(), MAGIC)]
         self._join()
-        _write_pieces(self._descriptor, self._waiting)
-        return _places(name, list(self.sizes), list(self.sizes.values()))
+        _write_pieces(self._descriptor, last)
+        return _places(name, list(self._sizes), list(self._sizes.values()))
 
     def close(self) -> None:
         if self._thread is not None:
@@ -66,8 +64,15 @@ class PackWriter:
     def _flush(self) -> None:
         self._thread = self._thread or ThreadPoolExecutor(1)
         self._join()
-        self._writing = self._thread.submit(_write_pieces, self._descriptor, self._waiting)
-        self._waiting, self._waiting_bytes = [], 0
+        self._writing = self._thread.submit(_write_pieces, self._descriptor, self._gather())
+
+    def _gather(self) -> list[bytes]:
+        """What is to be written next, now counted."""
+        pieces = list(self._waiting.values())
+        self._sizes.update(zip(self._waiting, map(len, pieces), strict=True))
+        self.size += self._waiting_bytes
+        self._waiting, self._waiting_bytes = {}, 0
+        return pieces
 
     def _join(self) -> None:
         if self._writing is not None:
@@ -93,7 +98,7 @@ def _index(sizes: dict[str, int]) -> bytes:
 
 def _places(name: str, digests: list[str], sizes: list[int]) -> dict[str, Place]:
     offsets = accumulate(sizes, initial=len(MAGIC))
-    return dict(zip(digests, map(Place, repeat(name), offsets, sizes), strict=True))
+    return dict(zip(digests, zip(repeat(name), offsets, sizes, strict=False), strict=True))
 
 
 def read_index(descriptor: int, name: str) -> dict[str, Place]:

@@ -20,6 +20,7 @@ import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import itemgetter
 from typing import NoReturn, Protocol
 
@@ -27,7 +28,7 @@ from securebench import _fs
 from securebench.candidates._blob_writing import SMALL, Batch, read_up_to, unreadable
 from securebench.candidates._openers import Openers, PortableOpeners, openers_for
 from securebench.candidates.captured import Budget, Captured, LeftOut
-from securebench.candidates.entry_names import link_problem, name_problem, shown, text_of
+from securebench.candidates.entry_names import IS_UTF8, is_plain, link_problem, name_problem, shown, text_of
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import EXECUTABLE, PLAIN, EntryKind, Tree, TreeEntry
 from securebench.errors import CandidateError, FailureReason, InfrastructureError, StoreError
@@ -57,6 +58,7 @@ _REASONS = {
 }
 _DEFAULT = Budget()
 _first = itemgetter(0)
+_new = tuple.__new__
 
 
 def read_tree(
@@ -107,9 +109,10 @@ class _Capture:
         try:
             descriptor = self.openers.directory(path.encode())
         except OSError as error:
-            if not path:
-                raise InfrastructureError(f"the captured tree cannot be opened: {error.strerror}") from error
             self._failed(path, error)
+            if not path:  # such as one that its owner may not enter any more
+                message = f"the whole tree {self.left_out[-1].reason}"
+                raise CandidateError(FailureReason.CANDIDATE_REFUSED, message) from error
             return
         try:
             if path:
@@ -117,17 +120,14 @@ class _Capture:
             prefix = f"{path}/" if path else ""
             inner: list[str] = []
             for name, kind in self._names(descriptor, prefix):
-                place = prefix + name
-                if not self._is_wanted(place, name):
-                    continue
                 if kind is EntryKind.FILE:
-                    self._file(descriptor, place, name)
+                    self._file(descriptor, prefix + name, name)
                 elif kind is EntryKind.DIRECTORY:
-                    inner.append(place)
+                    inner.append(prefix + name)
                 elif kind is EntryKind.LINK:
-                    self._link(descriptor, place, name)
+                    self._link(descriptor, prefix + name, name)
                 else:
-                    self._leave(place, "a socket, FIFO or device")
+                    self._leave(prefix + name, "a socket, FIFO or device")
             if inner and inner[0].count("/") >= self.budget.depth:
                 self._too_much(inner[0], f"is nested more than {self.budget.depth} deep")
             self._waiting.extend(reversed(inner))
@@ -135,24 +135,35 @@ class _Capture:
             os.close(descriptor)
 
     def _names(self, descriptor: int, prefix: str) -> list[tuple[str, EntryKind | None]]:
-        """What a directory holds, with the kinds it claims, in order. At most as many as the budget still allows."""
+        """What a directory holds and is wanted, with the kinds it claims, in order. At most as many as the budget still
+        allows."""
         found: dict[str, EntryKind | None] = {}
-        left = self.budget.files - self._met
+        left, more = self.budget.files - self._met, False
         try:
             with os.scandir(descriptor) as listing:
-                for item in listing:
-                    found[text_of(item.name)] = _claimed_kind(item)
-                    if len(found) > left:
-                        self._too_much(prefix or ".", f"is where the tree has more than {self.budget.files} entries")
+                for item in islice(listing, left + 1):
+                    found[item.name] = EntryKind.FILE if item.is_file(follow_symlinks=False) else _other_kind(item)
+                more = next(listing, None) is not None
         except OSError as error:
             self._failed(prefix or ".", error)
+        if more or len(found) > left:
+            self._too_much(prefix or ".", f"is where the tree has more than {self.budget.files} entries")
+        if not IS_UTF8:
+            found = {text_of(name): kind for name, kind in found.items()}
         before, self._met = self._met, self._met + len(found)
-        self._path_bytes += _bytes("".join(found)) + len(found) * _bytes(prefix)
+        names = "".join(found)
+        above = _bytes(prefix)
+        self._path_bytes += _bytes(names) + len(found) * above
         if self._path_bytes > self.budget.all_paths:
             self._too_much(prefix, f"is where all paths together have more than {self.budget.all_paths} bytes")
         if self.progress is not None and self._met // _EVERY != before // _EVERY:
             self.progress(self._met, self._bytes)
-        return sorted(found.items(), key=_first)
+        # Where all names are plain and no path can be too long, none has to be looked at by itself.
+        longest = max(map(len, found), default=0)
+        plain = is_plain(names) and longest <= self.budget.name and above + longest < self.budget.path
+        if self.exclude is None and plain:
+            return sorted(found.items(), key=_first)
+        return sorted((item for item in found.items() if self._is_wanted(prefix + item[0], item[0])), key=_first)
 
     def _is_wanted(self, path: str, name: str) -> bool:
         # Every character has at most four bytes.
@@ -197,7 +208,10 @@ class _Capture:
             raise StoreError(f"the candidate store cannot be written: {error.strerror}") from error
         finally:
             os.close(descriptor)
-        self.entries.append(TreeEntry(path, EntryKind.FILE, EXECUTABLE if mode & 0o111 else PLAIN, size, digest))
+        self.entries.append(
+            # As `TreeEntry(…)`, in half the time.
+            _new(TreeEntry, (path, EntryKind.FILE, EXECUTABLE if mode & 0o111 else PLAIN, size, digest, None))
+        )
 
     def _too_many_bytes(self, path: str, size: int) -> NoReturn:
         """Holes count like bytes: whoever reads the file later gets all of them."""
@@ -242,10 +256,8 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
-def _claimed_kind(item: os.DirEntry[str]) -> EntryKind | None:
-    """What the directory says it is; looked at again once it is open."""
-    if item.is_file(follow_symlinks=False):
-        return EntryKind.FILE
+def _other_kind(item: os.DirEntry[str]) -> EntryKind | None:
+    """What a directory says that something is which is no file; looked at again once it is open."""
     if item.is_dir(follow_symlinks=False):
         return EntryKind.DIRECTORY
     return EntryKind.LINK if item.is_symlink() else None

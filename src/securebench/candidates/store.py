@@ -58,7 +58,7 @@ class CandidateStore:
             batch.close()
         with self._lock:
             self._places.update(batch.places)
-            self._packs.update(place.pack for place in batch.places.values())
+            self._packs |= batch.packs
 
     def put(self, data: bytes | int) -> str:
         """Store one content, bytes or all that an open regular file holds; its digest."""
@@ -165,10 +165,10 @@ class CandidateStore:
             yield from self._base._raw(digest)
             return
         place = self._place(digest)
-        path = self._path("blobs", digest) if place is None else self.directory / "packs" / place.pack
+        path = self._path("blobs", digest) if place is None else self.directory / "packs" / place[0]
         with _store_errors(self.directory), _reading(path) as file:
             if place is not None:
-                yield os.pread(file.fileno(), place.size, place.offset)
+                yield os.pread(file.fileno(), place[2], place[1])
                 return
             while chunk := file.read(CHUNK):
                 yield chunk

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from securebench._canonical import digest_bytes
@@ -17,6 +18,7 @@ from securebench.candidates.entry_names import link_problem, name_problem
 
 PLAIN, EXECUTABLE = 0o644, 0o755
 DIRECTORY_MODE, LINK_MODE = 0o755, 0o777
+_path = itemgetter(0)
 MAX_DEPTH = 1024  # of any tree at all; captures have a smaller budget
 _KEYS = {"path", "kind", "mode", "size", "digest", "target"}
 
@@ -158,10 +160,6 @@ def entries_from_json(value: Any, key: str, keys: set[str]) -> tuple[TreeEntry, 
     if not isinstance(value, dict) or value.keys() != keys or not isinstance(value[key], list):
         raise ValueError(f"not an object with {', '.join(sorted(keys))}")
     return tuple(TreeEntry.from_json(item) for item in value[key])
-
-
-def _path(entry: TreeEntry) -> str:
-    return entry.path
 
 
 def _digest_lines(what: str, lines: Iterable[str]) -> str:

@@ -21,6 +21,7 @@ from securebench.families.base import (
     Text,
     TextOrFile,
 )
+from securebench.families.generated_cases import GeneratedCases
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.]*$", max_length=200)]
 
@@ -64,8 +65,15 @@ class CaseTests(ClosedModel):
     """Declarative calls of the entry point."""
 
     source: Literal["cases"]
-    cases: Annotated[tuple[Case, ...], Field(min_length=1)]
+    cases: tuple[Case, ...] = ()
+    generate: GeneratedCases | None = None  # further calls, answered by the reference solution
     timeout_seconds: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> CaseTests:
+        if not self.cases and self.generate is None:
+            raise ValueError("needs 'cases', 'generate', or both")
+        return self
 
 
 class IoCase(ClosedModel):
@@ -124,6 +132,9 @@ def _check(public: CodeCompletionInput, private: CodeCompletionEval) -> Iterable
         yield ("eval", "tests"), "tests that call functions need language: python; other languages use source: io"
     if isinstance(tests, CaseTests) and public.entry_point is None:
         yield ("input", "entry_point"), "is needed by tests of source: cases, which call it"
+    answers = private.reference_solution or private.canonical_solution
+    if isinstance(tests, CaseTests) and tests.generate is not None and answers is None:
+        yield ("eval", "tests", "generate"), "needs eval.reference_solution, which knows the answers"
 
 
 FAMILY = Family(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +22,7 @@ from securebench.families.code_completion import (
     IoTests,
     is_python,
 )
+from securebench.families.generated_cases import draw_calls
 from securebench.resources import Component, PackFile
 from securebench.sandboxes.base import Bind, HostRoot, ImageRoot, Limits, Mount, Sandbox, SandboxSpec
 from securebench.verifiers._pack_text import read_pack_text
@@ -27,6 +30,7 @@ from securebench.verifiers._text_answers import typed
 from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
 from securebench.verifiers.programs import DEFAULT_SECONDS, Program, described, run_program
 from securebench.verifiers.rooms import evaluate
+from securebench.verifiers.rooms.answers import answered
 from securebench.verifiers.rooms.libraries import INSIDE, needs_pytest, pytest_mounts, takes_fixtures
 from securebench.verifiers.rooms.relay import Conversation, Meter, Rooms, converse
 from securebench.workspaces.materialization import VisibilityAwareMaterializer
@@ -37,8 +41,11 @@ _MIB = 1024 * 1024
 _ROOM = Limits(memory=1024 * _MIB, pids=64, output=256 * 1024)
 
 
+@dataclass(slots=True)
 class CodeCompletionVerifier:
-    """Judges a function or a program."""
+    """Judges a function or a program; keeps what references answered for the other attempts of the same run."""
+
+    _answers: dict[tuple[str, bytes], list[dict[str, Any]]] = field(default_factory=dict)
 
     async def verify(self, verification: Verification) -> VerificationResult:
         """Raises PackError for rows that cannot be judged, SandboxError and SandboxUnavailable for the host."""
@@ -56,6 +63,18 @@ class CodeCompletionVerifier:
             raise PackError(f"task {task}: tests that call functions need language: python; use tests of source: io")
         start, mounts = _start(verification, public, tests)
         seconds = getattr(tests, "timeout_seconds", None) or verification.environment.timeout_seconds or TOTAL_SECONDS
+        if isinstance(tests, CaseTests) and tests.generate is not None:
+            key = task, verification.seed
+            if key not in self._answers:
+                given = _reference(verification, public)
+                self._answers[key] = await answered(
+                    task,
+                    draw_calls(tests.generate, Random(_order(verification))),  # noqa: S311 — seeded with a secret
+                    partial(_rooms, verification, seconds=seconds, sandbox=verification.sandbox, source=given),
+                    start,
+                    tests.generate.tolerance,
+                )
+            start["cases"] = [*start["cases"], *self._answers[key]]
         seen = await _rooms(verification, start, mounts, seconds, verification.sandbox)
         if seen.report is not None and seen.report.get("pack") is not None:
             raise PackError(f"task {task}: {seen.report['pack']}")
@@ -96,10 +115,28 @@ def _order(verification: Verification) -> str:
     return hashlib.sha256(b"order\0" + verification.seed + b"\0" + verification.task_id.encode()).hexdigest()
 
 
+def _reference(verification: Verification, public: CodeCompletionInput) -> str:
+    """The solution whose answers are right; only the rest of the prompt's function where it is written that way."""
+    for name in ("reference_solution", "canonical_solution"):
+        for resource in verification.evaluator:
+            if resource.name == name and resource.value is not None:
+                given = resource.value
+                text = given if isinstance(given, str) else read_pack_text(resource.files[0], verification.task_id)
+                entry = public.entry_point or ""
+                whole = f"def {entry}" in text or f"class {entry}" in text
+                return text if whole else (public.starter_code or public.prompt) + text
+    raise PackError(f"task {verification.task_id}: tests.generate needs a reference solution")
+
+
 async def _rooms(
-    verification: Verification, start: Mapping[str, Any], mounts: tuple[Mount, ...], seconds: float, sandbox: Sandbox
+    verification: Verification,
+    start: Mapping[str, Any],
+    mounts: tuple[Mount, ...],
+    seconds: float,
+    sandbox: Sandbox,
+    source: str | None = None,
 ) -> Conversation:
-    source = verification.candidate.text or ""
+    source = verification.candidate.text or "" if source is None else source
     meter = Meter(total_seconds=seconds, call_seconds=min(seconds, CALL_SECONDS))
     with _public_files(verification) as files:
         worker = _spec(verification, seconds)

@@ -59,6 +59,7 @@ class TerminalTaskVerifier:
                     "tests": list(verdict.outcomes),
                     "asked_of_worker": seen.asked,
                     "not_executable_for_the_checker": list(bench.view.blunted[:100]),
+                    "only_checker_files_executable": seen.confined,
                     "capabilities": sorted(capabilities),
                 }
             ),

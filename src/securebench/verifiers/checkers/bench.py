@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from anyio import to_thread
 
 from securebench import _fs
 from securebench.candidates.store import CandidateStore
@@ -14,6 +17,7 @@ from securebench.environment import TaskEnvironment
 from securebench.errors import PackError, SandboxUnavailable
 from securebench.resources import PackFile
 from securebench.sandboxes.base import (
+    HOST_ROOT_PATHS,
     MIB,
     Bind,
     HostRoot,
@@ -28,14 +32,14 @@ from securebench.sandboxes.base import (
 from securebench.sandboxes.select import make_sandbox
 from securebench.verifiers.base import Assurance
 from securebench.verifiers.checkers.hall import Hall, Seen, hold
-from securebench.verifiers.checkers.tools import TOOLS, lay_out, stand_ins
+from securebench.verifiers.checkers.tools import TOOLS, lay_out, real_python, stand_ins
 from securebench.verifiers.checkers.view import CheckerView, checker_view
+from securebench.verifiers.tree_room import disk_for
 from securebench.workspaces.copying import copy_pack_file
 from securebench.workspaces.limits import MaterializationLimits, WorkspaceBudget
 
 TESTS, DATA, LOGS = "/tests", "/securebench/workspace", "/logs"
 DEFAULT_TIMEOUT = 300.0
-DEFAULT_DISK = 1024 * MIB
 _GRACE = 60.0  # seconds a sandbox may live beyond its checker's time: starting and ending it is not the checker's doing
 _HEAD = 256
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -63,17 +67,27 @@ class Bench:
     async def run(self, sandbox: Sandbox) -> Seen:
         """The checker to its end: beside the workspace where it is `shared_process`, elsewhere otherwise. Raises
         PackError, SandboxError, SandboxUnavailable."""
+        disk_for(self.tree, self.environment)
         if self.assurance is Assurance.SHARED_PROCESS:
-            spec = self._shared_spec()
-            return await hold(Hall(sandbox, spec, sandbox, spec, self.seconds), self._start())
-        hall = Hall(await _host_sandbox(sandbox), self._checker_spec(), sandbox, self._worker_spec(), self.seconds)
-        return await hold(hall, self._start())
+            spec = await to_thread.run_sync(self._shared_spec)
+
+            async def same() -> SandboxSpec:
+                return spec
+
+            return await hold(Hall(sandbox, spec, sandbox, same, self.seconds), self._start())
+
+        async def worker() -> SandboxSpec:
+            return await to_thread.run_sync(self._worker_spec)
+
+        host = await _host_sandbox(sandbox)
+        spec = await to_thread.run_sync(self._checker_spec)
+        return await hold(Hall(host, spec, sandbox, worker, self.seconds, real_python()), self._start())
 
     @property
     def seconds(self) -> float:
         return self.timeout_seconds or self.environment.timeout_seconds or DEFAULT_TIMEOUT
 
-    @property
+    @cached_property
     def view(self) -> CheckerView:
         return checker_view(self.tree, self._head, self.store.put, stand_ins())
 
@@ -82,6 +96,7 @@ class Bench:
         return {
             "argv": list(self.argv),
             "cwd": TESTS,
+            "executable": [*HOST_ROOT_PATHS, TOOLS, TESTS, self.environment.workdir] if isolated else [],
             "env": {
                 "PATH": f"{TOOLS}/bin:{_PATH}",
                 "HOME": "/tmp/home",  # noqa: S108 — the sandbox's own
@@ -93,15 +108,18 @@ class Bench:
         }
 
     def _checker_spec(self) -> SandboxSpec:
-        live, data, view = self._made("live"), self._made("data"), self.view
+        view = self.view
+        live = data = self._made("live")
         self.store.materialize(view.live, live)
-        self.store.materialize(view.data, data)
+        if view.data is not None:
+            data = self._made("data")
+            self.store.materialize(view.data, data)
         mounts: tuple[Mount, ...] = (
             Bind(live, self.environment.workdir),
             Bind(data, DATA),
             Bind(self._tests(), TESTS),
             self._logs(),
-            *lay_out(self._made("tools")),
+            *lay_out(self._made("tools"), self.environment.workdir, DATA),
         )
         return SandboxSpec(
             mounts=mounts,
@@ -117,7 +135,7 @@ class Bench:
         self.store.materialize(self.tree, seed)
         return SandboxSpec(
             root=ImageRoot(environment.image) if environment.image else HostRoot(),
-            mounts=(Scratch(environment.workdir, environment.disk or DEFAULT_DISK, seed), *more),
+            mounts=(Scratch(environment.workdir, disk_for(self.tree, environment), seed), *more),
             env={"PATH": _PATH, "HOME": "/tmp", "LANG": "C.UTF-8"},  # noqa: S108 — the sandbox's own
             cwd=environment.workdir,
             network=Network.LOOPBACK,
@@ -132,7 +150,7 @@ class Bench:
 
     def _shared_spec(self) -> SandboxSpec:
         """The checker in the worker: one sandbox, the workspace writable and executable."""
-        tools = lay_out(self._made("tools"), stand_in=False)
+        tools = lay_out(self._made("tools"), self.environment.workdir, DATA, stand_in=False)
         return self._worker_spec((Bind(self._tests(), TESTS), self._logs(), *tools))
 
     def _tests(self) -> Path:

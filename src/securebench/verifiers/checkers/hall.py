@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 
 from securebench import _json
-from securebench.errors import SandboxError
+from securebench.errors import ConfigError, SandboxError
 from securebench.sandboxes.base import Command, Outcome, Sandbox, SandboxResult, SandboxSpec, Session
 from securebench.verifiers.checkers.tools import concierge_program, worker_program
 from securebench.verifiers.rooms.codec import CodecError, decode, encode
@@ -58,6 +58,7 @@ class Seen:
     end: Mapping[str, Any] | None = None
     why: str = ""
     asked: int = 0
+    confined: bool = False  # whether the kernel let the checker execute nothing but its own files and the system's
     results: list[SandboxResult] = field(default_factory=list)
     checker: SandboxResult | None = None
 
@@ -96,7 +97,7 @@ async def _converse(hall: Hall, start: Mapping[str, Any], room: Room, worker: _W
                     reply = await worker.do(request, until - time.monotonic())
                     await room.send(encode(reply), until)
                 case ["done", end]:
-                    seen.end = end
+                    seen.end, seen.confined = end, end.get("confined") is True
                     return
     except RoomSilent:
         seen.why = "ran out of time"
@@ -112,17 +113,28 @@ def _words(result: SandboxResult | None) -> str:
     return " ".join([str(result.outcome), f"exit code {result.exit_code}", *said])
 
 
+class _NoCommand(Exception):
+    """What the checker asks for cannot be run by anybody."""
+
+
 class _Worker:
     """Made when it is first asked for something; one request at a time."""
 
     def __init__(self, hall: Hall, stack: AsyncExitStack, seen: Seen) -> None:
         self._hall, self._stack, self._seen = hall, stack, seen
         self._session: Session | None = None
+        self._spec = SandboxSpec()
 
     async def do(self, request: Any, seconds: float) -> dict[str, Any]:
         self._seen.asked += 1
         if self._seen.asked > MAX_ASKED:
             return {"refused": f"more than {MAX_ASKED} requests to the worker"}
+        try:
+            return await self._do(request, seconds)
+        except _NoCommand as error:
+            return {"refused": str(error)}
+
+    async def _do(self, request: Any, seconds: float) -> dict[str, Any]:
         match request:
             case {"do": "run", "argv": [*argv], "stdin": bytes(stdin), "cwd": cwd, "env": dict(env), "timeout": limit}:
                 result = await self._run(tuple(map(str, argv)), stdin, cwd, env, _least(limit, seconds))
@@ -138,16 +150,19 @@ class _Worker:
         self, argv: tuple[str, ...], stdin: bytes, cwd: Any, env: Mapping[str, str], seconds: float
     ) -> SandboxResult:
         if self._session is None:
-            sandbox = self._hall.worker_sandbox
-            self._session = await self._stack.enter_async_context(sandbox.open(self._hall.worker))
-        place = self._hall.worker.cwd
+            self._spec = await self._hall.worker()
+            self._session = await self._stack.enter_async_context(self._hall.worker_sandbox.open(self._spec))
+        place = self._spec.cwd
         if isinstance(cwd, str) and cwd:
             place = cwd if cwd.startswith("/") else f"{place}/{cwd}"
         clean = {
             str(name): str(value) for name, value in env.items() if "\0" not in f"{name}{value}" and "=" not in name
         }
         command = Command(argv, stdin=stdin, env=clean, cwd=place, wall_seconds=max(0.1, seconds))
-        result = await self._session.run(command)
+        try:
+            result = await self._session.run(command)
+        except ConfigError as error:  # a word that no command can have; it may come from the candidate's files
+            raise _NoCommand(str(error)) from None
         self._seen.results.append(result)
         return result
 
@@ -176,7 +191,8 @@ def _answer(result: SandboxResult) -> dict[str, Any]:
         value = None
     match value:
         case {"value": found, "error": None | str() as error}:
-            return {"error": error, "value": found, "pages": []}
+            # As text: a value may look like anything, also like the form in which bytes travel.
+            return {"error": error, "value": _json.dumps(found), "pages": []}
         case {"pages": [*pages], "error": None | str() as error} if all(map(_is_page, pages)):
             return {"error": error, "value": None, "pages": pages}
     return {"error": "it printed something else than its answer", "value": None, "pages": []}

@@ -12,14 +12,17 @@ from securebench.verifiers.rooms.files import one_file
 from securebench.verifiers.rooms.libraries import pytest_mounts
 
 TOOLS, SDK = "/securebench/tools", "/securebench/sdk"
-INTERPRETERS = tuple(
-    """python3 python bash sh dash zsh ksh fish tcsh csh perl node deno bun ruby php lua luajit awk gawk mawk nawk tclsh
-    expect Rscript R octave julia java javac groovy scala kotlin guile racket sbcl clisp ghci runghc runhaskell ocaml
-    elixir erl swift dotnet mono make gmake cmake ctest ninja meson git hg svn gcc g++ cc c++ clang clang++ tcc c99 rustc
-    cargo go npm npx yarn pnpm tsc gdb lldb sqlite3 vi vim nvim ex ed emacs busybox m4 jq gradle mvn ant tox""".split()
-)
+_NAMES = """
+python3 python bash sh dash zsh ksh fish tcsh csh perl node deno bun ruby php lua luajit awk gawk mawk nawk
+tclsh expect Rscript R octave julia java javac groovy scala kotlin guile racket sbcl clisp ghci runghc
+runhaskell ocaml elixir erl swift dotnet mono make gmake cmake ctest ninja meson git hg svn gcc g++ cc c++
+clang clang++ tcc c99 rustc cargo go npm npx yarn pnpm tsc gdb lldb sqlite3 vi vim nvim ex ed emacs busybox m4
+jq gradle mvn ant tox
+"""
+INTERPRETERS = tuple(_NAMES.split())
 """Programs that can be made to execute what they read. `jq` and `ed` are here for their modules and `!`."""
 _INSIDE = Path(__file__).parent / "inside"
+_DIRECTORIES = ("/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin")
 _NOTHING_TO_DO = ("apt-get", "apt", "pip", "pip3", "apk", "dnf", "yum")
 
 
@@ -37,14 +40,13 @@ def worker_program(name: str) -> str:
 
 @cache
 def stand_ins() -> dict[str, Path]:
-    """The interpreters of this host: name → the file it really is."""
-    found = {}
-    for name in INTERPRETERS:
-        for directory in ("/usr/bin", "/bin"):
-            place = Path(directory, name)
-            if place.exists():
-                found[name] = place.resolve()
-                break
+    """The programs of this host that have a stand-in: every name it has here → the file it really is."""
+    found: dict[str, Path] = {}
+    for directory in map(Path, _DIRECTORIES):
+        versions = [path for pattern in ("python3.*", "perl5*") for path in directory.glob(pattern)]
+        for place in (*(directory / name for name in INTERPRETERS), *versions):
+            if place.exists() and not place.is_dir() and (real := place.resolve()).is_relative_to("/usr"):
+                found.setdefault(place.name, real)
     return found
 
 
@@ -101,7 +103,9 @@ def _watch(tools: Path, workdir: str, data: str) -> tuple[Bind, ...]:
     _write(tools / "bash_env", (_INSIDE / "bash_env").read_text("utf-8"), 0o444)
     (tools / "site").mkdir()
     _write(tools / "site/securebench_guard.py", (_INSIDE / "guard.py").read_text("utf-8"), 0o444)
-    _write(tools / "site/sitecustomize.py", f"import securebench_guard\n\nsecurebench_guard.install({workdir!r})\n", 0o444)
+    _write(
+        tools / "site/sitecustomize.py", f"import securebench_guard\n\nsecurebench_guard.install({workdir!r})\n", 0o444
+    )
     for name in INTERPRETERS:
         if name not in interpreters:  # the worker may have it
             (tools / "bin" / name).symlink_to("../forward")

@@ -3,14 +3,14 @@
 - A script whose interpreter is one that forwards keeps its permission to be executed: executing it reaches the
   interpreter's stand-in, which has the worker do it.
 - A native program is replaced by a stub that forwards; its true bytes lie in the other copy, at
-  `SECUREBENCH_WORKSPACE`, where nothing is executable.
+  `SECUREBENCH_WORKSPACE`, where nothing can be executed.
 - Everything else loses the permission, and is listed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from securebench.candidates.tree import EXECUTABLE, PLAIN, EntryKind, Tree, TreeEntry
 
@@ -24,7 +24,7 @@ class CheckerView:
     """`live` is mounted where the task has its working directory, `data` at SECUREBENCH_WORKSPACE."""
 
     live: Tree
-    data: Tree
+    data: Tree | None  # None where no file needs a stub: one copy is enough for both
     blunted: tuple[str, ...]  # executable for the candidate, executable nowhere now
 
 
@@ -34,6 +34,7 @@ def checker_view(
     """`head` gives the first bytes of a content, `put` stores one, `forwarding` are names of interpreters that have a
     stand-in where the checker runs."""
     live, data, blunted = [], [], []
+    digests: dict[str, bytes] = {}
     stub: TreeEntry | None = None
     for entry in tree.entries:
         if entry.kind is not EntryKind.FILE or entry.mode != EXECUTABLE:
@@ -42,7 +43,9 @@ def checker_view(
             continue
         plain = entry._replace(mode=PLAIN)
         data.append(plain)
-        first = head(entry.digest)[:_HEAD]
+        if entry.digest not in digests:
+            digests[entry.digest] = head(entry.digest)[:_HEAD]
+        first = digests[entry.digest]
         if first.startswith(_ELF):
             stub = stub or TreeEntry.file("stub", put(STUB), len(STUB), executable=True)
             live.append(stub._replace(path=entry.path))
@@ -51,19 +54,21 @@ def checker_view(
         else:
             live.append(plain)
             blunted.append(entry.path)
-    return CheckerView(Tree(tuple(live)), Tree(tuple(data)), tuple(blunted))
+    return CheckerView(Tree(tuple(live)), Tree(tuple(data)) if stub else None, tuple(blunted))
+
+
+_PLAIN = re.compile(
+    rb"#! ?(?:/usr/bin/env +|/usr/bin/|/bin/|/usr/local/bin/)([A-Za-z0-9.+_-]+)(?: +(-[A-Za-z]{1,8}))? *(?:\n|$)"
+)
 
 
 def interpreter(first: bytes) -> str | None:
-    """The name of the program that a script asks for, without version: `#!/usr/bin/env python3.11` is `python3`."""
-    if not first.startswith(b"#!"):
+    """The name of the program that a script asks for, without version: `#!/usr/bin/env python3.11` is `python3`.
+
+    Only the two plain forms count: `env` with options or assignments could switch off what the stand-in rests on, and
+    another path, or a name that ends differently (CRLF), is another program."""
+    found = _PLAIN.match(first)
+    if found is None or found[1] == b"env" or (b"env " in first[:20] and found[2]):
         return None
-    words = first[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
-    if words and PurePosixPath(words[0]).name == "env":
-        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-    elif words and not words[0].startswith(("/usr/bin/", "/bin/", "/usr/local/bin/")):
-        return None
-    if not words:
-        return None
-    name = PurePosixPath(words[0]).name
+    name = found[1].decode()
     return "python3" if name in {"python", "python3"} or name.startswith("python3.") else name

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from anyio import to_thread
+
 from securebench._leftovers import staging_directory
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree
@@ -33,7 +35,8 @@ from securebench.verifiers.checkers.verdict import judge_checker
 from securebench.verifiers.suites.broken import broken
 from securebench.verifiers.suites.evaluation import Control
 from securebench.verifiers.suites.repository_task import RepositoryTask
-from securebench.verifiers.suites.run import DEFAULT_DISK, DEFAULT_TIMEOUT
+from securebench.verifiers.suites.run import DEFAULT_TIMEOUT
+from securebench.verifiers.tree_room import disk_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +120,10 @@ class CommandTask:
         place = PurePosixPath(environment.workdir) / (self.suite.workdir or ".")
         with staging_directory() as staging:
             (seed := staging / "tree").mkdir()
-            self.store.materialize(self.repository.ready(tree), seed)
+            await to_thread.run_sync(self.store.materialize, self.repository.ready(tree), seed)
             spec = SandboxSpec(
                 root=ImageRoot(environment.image) if environment.image else HostRoot(),
-                mounts=(Scratch(environment.workdir, environment.disk or DEFAULT_DISK, seed),),
+                mounts=(Scratch(environment.workdir, disk_for(tree, environment), seed),),
                 env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},  # noqa: S108
                 cwd=str(place),
                 network=Network.LOOPBACK,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from anyio import to_thread
+
 from securebench import _json
 from securebench._leftovers import staging_directory
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree
 from securebench.environment import TaskEnvironment
 from securebench.sandboxes.base import (
-    MIB,
     Bind,
     Command,
     HostRoot,
@@ -28,10 +29,10 @@ from securebench.verifiers.rooms.libraries import INSIDE as LIBRARIES
 from securebench.verifiers.suites.files import suite_file
 from securebench.verifiers.suites.observations import Report, read_report
 from securebench.verifiers.suites.staging import Staged
+from securebench.verifiers.tree_room import disk_for
 
 SUITE = "/securebench/suite"
 DEFAULT_TIMEOUT = 600.0
-DEFAULT_DISK = 1024 * MIB
 BYTES_PER_TEST = 2000  # of report lines: three phases with a long id each
 
 
@@ -71,11 +72,11 @@ class SuitePlace:
         """Raises SandboxError and StoreError; whatever the code in the tree does is in the run."""
         with staging_directory() as staging:
             (seed := staging / "tree").mkdir()
-            self.store.materialize(tree, seed)
+            await to_thread.run_sync(self.store.materialize, tree, seed)
             (runner := staging / "suite.py").write_bytes(suite_file(staged.kind))
             runner.chmod(0o444)
             mounts: tuple[Mount, ...] = (
-                Scratch(self.environment.workdir, self.environment.disk or DEFAULT_DISK, seed),
+                Scratch(self.environment.workdir, disk_for(tree, self.environment), seed),
                 Bind(runner, f"{SUITE}/suite.py"),
                 *self.libraries,
             )

@@ -164,7 +164,8 @@ def main():
     workdir = places["workdir"]
     where = Call(name, arguments, os.getcwd(), workdir, places["data"]).where()
     if where == WORKER:
-        sys.exit(forward([_program(name, workdir), *arguments], os.getcwd(), workdir))
+        words = [word.replace(places["data"], workdir) for word in (_program(name, places), *arguments)]
+        sys.exit(forward(words, os.getcwd().replace(places["data"], workdir), workdir))
     if where == REFUSED:
         from securebench_guard import ADVICE
 
@@ -208,9 +209,10 @@ def watched(arguments):
     return arguments
 
 
-def _program(name, workspace):
+def _program(name, places):
     """An interpreter by its name, for the worker has its own; a program of the workspace by its path."""
-    return name if os.path.realpath(name).startswith(os.path.realpath(workspace) + "/") else os.path.basename(name)
+    roots = tuple(os.path.realpath(places[place]) + "/" for place in ("workdir", "data"))
+    return name if os.path.realpath(name).startswith(roots) else os.path.basename(name)
 
 
 def forward(argv, cwd, workspace):

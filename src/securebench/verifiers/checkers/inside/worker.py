@@ -11,6 +11,7 @@
 What comes back was made by the candidate: compare it, never execute or unpickle it. The workspace there is a copy of
 the captured one; changes made by one call are seen by the next, and by nobody else."""
 
+import json
 import os
 from collections import namedtuple
 
@@ -37,7 +38,7 @@ def call(path, name, *args, timeout=None, **kwargs):
     reply = _ask("call", path=path, name=name, args=list(args), kwargs=kwargs, timeout=timeout)
     if reply["error"] is not None:
         raise WorkerError(reply["error"])
-    return reply["value"]
+    return json.loads(reply["value"])
 
 
 def http(argv, requests, port, ready_timeout=10.0, timeout=None):

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from securebench.verifiers.rooms.codec import decode, encode
-from securebench.verifiers.rooms.inside.cases import run_cases
+from securebench.verifiers.rooms.inside.cases import run_cases, values_of
 from securebench.verifiers.rooms.inside.late_site import add_site_packages_late
 from securebench.verifiers.rooms.inside.names import PROMPT
 from securebench.verifiers.rooms.inside.pipe import Pipe, take_channel
@@ -34,6 +34,9 @@ def drive(start: dict[str, Any], pipe: Pipe) -> dict[str, Any]:
         if start["style"] == "cases":
             link.fresh()
             run_cases(start, link, recorder)
+        elif start["style"] == "values":
+            link.fresh()
+            report["values"] = values_of(start, link)
         else:
             suite = Suite(start, link)
             link.fresh()

@@ -1,0 +1,23 @@
+"""Room for a candidate's tree where its code runs."""
+
+from __future__ import annotations
+
+from securebench.candidates.tree import Tree
+from securebench.environment import TaskEnvironment
+from securebench.errors import CandidateError, FailureReason
+from securebench.sandboxes.base import MIB
+
+DEFAULT_DISK = 1024 * MIB
+_BLOCK = 4096
+
+
+def disk_for(tree: Tree, environment: TaskEnvironment) -> int:
+    """The size of the writable directory it is put into. Raises CandidateError where it does not fit: holes take no
+    room where an agent works, and filling a disk here must not look like the host's fault."""
+    size = environment.disk or DEFAULT_DISK
+    needed = tree.total_bytes + _BLOCK * (len(tree.entries) + 1)
+    if needed > size:
+        raise CandidateError(
+            FailureReason.CANDIDATE_TOO_LARGE, f"the files need {needed} bytes where they run, and there are {size}"
+        )
+    return size
