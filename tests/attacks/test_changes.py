@@ -11,13 +11,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.unit.candidates.trees import Content, Link, Program, capture, stored, write
+from tests.unit.candidates.trees import Content, Link, Program, capture, changes, stored, write
 
-from securebench._fs import open_directory
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.change_decision import Outcome
 from securebench.candidates.change_policy import ChangePolicy
-from securebench.candidates.extraction import change_artifact
 from securebench.candidates.patch_application import apply_patch
 from securebench.candidates.rendering import render
 from securebench.candidates.store import CandidateStore
@@ -84,8 +82,7 @@ def sandbox() -> Sandbox:
 
 
 def extract(work: Path, pristine: Tree, store: CandidateStore) -> CandidateArtifact:
-    with open_directory(work) as root:
-        return change_artifact("t", root, pristine, store)
+    return changes(work, pristine, store)
 
 
 def delta_of(work: Path, pristine: Tree, store: CandidateStore) -> Delta:
@@ -174,7 +171,7 @@ def test_ignored_and_untracked_files_are_in_the_delta(work: Path, pristine: Tree
     assert "helper.py" not in git(work, "status", "--porcelain"), "positive control: git status does not show it"
     assert artifact.digest == artifact.delta.digest
     capture_record = artifact.metadata["capture"]
-    assert capture_record["left_out"] == [{"path": ".git", "reason": "excluded by /.git"}]
+    assert capture_record["left_out"] == [], "its own git directory is left out of every capture"
 
 
 def test_stash_is_no_change(work: Path, pristine: Tree, store: CandidateStore) -> None:

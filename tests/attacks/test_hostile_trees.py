@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 import zipfile
@@ -429,6 +430,60 @@ def test_positive_control_a_plain_listing_cannot_be_written_down(tree: Path) -> 
         "\n".join(os.listdir(tree)).encode()
     (tree / "x\nverdict: passed").touch()
     assert "verdict: passed" in "\n".join(sorted(os.listdir(tree))).encode("utf-8", "replace").decode().splitlines()
+
+
+# -- trees that their owner may not enter --------------------------------------------------------------------------
+
+
+def as_nobody(work: Callable[[], str]) -> str:
+    """What a child of ours says that has given up every privilege."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = "nothing"
+        try:
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            said = work()
+        except Exception as error:  # noqa: BLE001 — the parent says what was expected
+            said = f"{type(error).__name__}: {error}"
+        finally:
+            os.write(writing, said.encode())
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as answer:
+        said = answer.read().decode()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("portable", [False, True], ids=["openat2", "portable"])
+def test_directories_that_may_not_be_entered_are_the_candidates_own_loss(portable: bool) -> None:
+    """An operator who is not root is stopped by the modes an agent sets; root is not."""
+    top = Path(tempfile.mkdtemp(prefix="sb-nobody-", dir="/tmp"))
+    try:
+        tree = write(top / "tree", {"a": b"1", "closed/b": b"2", "unreadable": b"3"})
+        for path in (top, tree, *tree.rglob("*")):
+            os.chown(path, 65534, 65534)
+        (tree / "unreadable").chmod(0)
+        (tree / "closed").chmod(0)
+
+        def left_out() -> str:
+            found = capture(tree, CandidateStore(top / "store"), portable=portable).left_out
+            return ", ".join(item.path for item in found)
+
+        assert left_out() == "", "positive control: root reads it all"
+        shutil.rmtree(top / "store")
+        assert as_nobody(left_out) == "closed, unreadable"
+        with open_directory(tree) as root:
+            tree.chmod(0)
+            said = as_nobody(lambda: str(read_tree(root, CandidateStore(top / "store"), portable=portable)))
+        assert said.startswith("CandidateError: "), said
+        assert "the whole tree cannot be read (permission denied)" in said
+    finally:
+        shutil.rmtree(top)
 
 
 # -- D11: the host writes where the agent's links point ------------------------------------------------------------

@@ -392,7 +392,7 @@ def add_programs(root: Path, *names: str) -> None:
                 shutil.copy(Path(library).resolve(), target)
 
 
-LOOK = "cat main.sh data.txt; ls -a; readlink link; echo made > new.txt"
+LOOK = "venv/sh -c 'echo by its link'; cat main.sh data.txt; ls -a; readlink link; echo made > new.txt"
 FROM_IMAGE = {"image": "tasks/app:1", "workdir": "/app", "materialize_workdir_from_image": True}
 
 
@@ -409,6 +409,7 @@ def test_an_imported_images_directory_is_where_the_agent_begins(
 
 def check_began_in_image(work: Workbench, record: dict[str, Any]) -> None:
     assert "from the image" in record["producer_stdout"], (record["failure_message"], record["producer_stderr"])
+    assert "by its link" in record["producer_stdout"], "a link that leads out of the workspace works inside"
     assert "data\n" in record["producer_stdout"], "assets win"
     assert "the image's" not in record["producer_stdout"]
     assert record["producer_stdout"].endswith("main.sh\n")
@@ -416,6 +417,7 @@ def check_began_in_image(work: Workbench, record: dict[str, Any]) -> None:
     assert {"main.sh", "data.txt", "new.txt"} <= entries.keys()
     assert entries["main.sh"].mode == 0o755
     assert entries["link"].target == "main.sh"
+    assert "venv/sh" not in entries, "such a link is no part of what is taken over"
     assert "venv/sh" in {item["path"] for item in taken(record)["left_out_at_start"]}
 
 

@@ -1,11 +1,12 @@
 """`ChangePolicy`: which changes of a candidate count. Pure: gets a delta, decides about every path of it.
 
-Decided on what really changed, under canonical keys (NFC and casefold), in this order:
+Decided on what really changed, under canonical keys (NFC and casefold, no blanks and dots at the end of a name), in
+this order:
 
 1. *refused*: a name that git takes for a repository; a name that collides with a protected path without being it; a
    file or link where a protected path, or a directory above one, must be; a link that leads to a protected path;
-2. *stripped*: what is protected (hidden tests and the data they read are restored last anyway), and what the pack
-   keeps from the pristine tree (`patch_preserved_paths`);
+2. *stripped*: what is protected (hidden tests and the data they read are restored last anyway), what Python would
+   load instead of a protected module, and what the pack keeps from the pristine tree (`patch_preserved_paths`);
 3. *stripped* unless `allow_sensitive_paths` covers it: what a runner or interpreter loads by itself;
 4. *stripped* unless `allow_paths` covers it: tests, pipelines, build files, manifests, caches;
 5. *allowed*: everything else.
@@ -21,11 +22,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from securebench._paths import canonical_key
 from securebench.candidates._directory_decisions import settle_directories
 from securebench.candidates._protected import Protected
 from securebench.candidates.change_decision import ChangedPath, Decision, Outcome, changed_paths
-from securebench.candidates.change_rules import Key, is_git_name, restricted_reason, sensitive_reason
+from securebench.candidates.change_rules import Key, is_git_name, restricted_reason, rule_key, sensitive_reason
 from securebench.candidates.path_patterns import PathPatterns
 from securebench.candidates.runner_sections import FILES, MAX_BYTES, runner_parts_differ
 from securebench.candidates.tree import Delta, EntryKind, TreeEntry
@@ -115,7 +115,7 @@ class ChangePolicy:
 
     def judge(self, delta: Delta, read_blob: ReadBlob) -> Judgement:
         """Decide about every path of a delta. `read_blob` is asked for configuration files only."""
-        changes = [(change, canonical_key(change.path)) for change in changed_paths(delta)]
+        changes = [(change, rule_key(change.path)) for change in changed_paths(delta)]
         added = {key for change, key in changes if change.before is None}
         protected = self._protected.with_links(delta)
         decisions = {
@@ -134,6 +134,8 @@ class ChangePolicy:
             return Outcome.REFUSED, refusal
         if protected.covers(key):
             return Outcome.STRIPPED, "is protected; its pristine bytes are used"
+        if protected.is_shadowed_by(key):
+            return Outcome.STRIPPED, "would be loaded instead of a protected file"
         if (pattern := self._preserved.match(change.path)) is not None:
             return Outcome.STRIPPED, f"is kept from the pristine tree ({pattern})"
         if (reason := _sensitive(change, key, added, read_blob)) is not None:

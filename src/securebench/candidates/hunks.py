@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from securebench.candidates.line_diff import Range, changed_ranges
+from securebench.candidates.line_diff import Effort, Range, changed_ranges
 
 CONTEXT = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
@@ -17,10 +17,10 @@ def split_lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
-def unified_hunks(old: str, new: str) -> str:
+def unified_hunks(old: str, new: str, effort: Effort | None = None) -> str:
     """The hunks that turn one text into the other; empty when they are equal."""
     before, after = split_lines(old), split_lines(new)
-    return "".join(_hunk(before, after, group) for group in _groups(changed_ranges(before, after)))
+    return "".join(_hunk(before, after, group) for group in _groups(changed_ranges(before, after, effort)))
 
 
 def _groups(ranges: list[Range]) -> list[list[Range]]:

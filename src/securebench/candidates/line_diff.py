@@ -6,10 +6,18 @@ longer than it had to be, never wrong."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 _MAX_EDITS = 1000
 _MAX_WORK = 20_000_000
+
+
+@dataclass(slots=True)
+class Effort:
+    """Steps of comparison that are left, for several pairs of texts together."""
+
+    left: int
 
 
 class Range(NamedTuple):
@@ -21,8 +29,8 @@ class Range(NamedTuple):
     new_end: int
 
 
-def changed_ranges(old: Sequence[str], new: Sequence[str]) -> list[Range]:
-    """The ranges that differ, in order, none touching the next."""
+def changed_ranges(old: Sequence[str], new: Sequence[str], effort: Effort | None = None) -> list[Range]:
+    """The ranges that differ, in order, none touching the next. With `effort`, takes what it needs from it."""
     start = 0
     shorter = min(len(old), len(new))
     while start < shorter and old[start] == new[start]:
@@ -36,7 +44,7 @@ def changed_ranges(old: Sequence[str], new: Sequence[str]) -> list[Range]:
     numbers: dict[str, int] = {}
     a = [numbers.setdefault(line, len(numbers)) for line in old[start : middle.old_end]]
     b = [numbers.setdefault(line, len(numbers)) for line in new[start : middle.new_end]]
-    matches = _matches(a, b)
+    matches = _matches(a, b, effort or Effort(_MAX_WORK))
     if matches is None:
         return [middle]
     return _between(matches, start, middle)
@@ -52,22 +60,25 @@ def _between(matches: list[tuple[int, int]], start: int, middle: Range) -> list[
     return ranges
 
 
-def _matches(a: list[int], b: list[int]) -> list[tuple[int, int]] | None:
+def _matches(a: list[int], b: list[int], effort: Effort) -> list[tuple[int, int]] | None:
     """Pairs of equal lines of a shortest edit script, in order; None when that would be too much work."""
     n, m = len(a), len(b)
-    limit = min(_MAX_EDITS, _MAX_WORK // (n + m), n + m)
+    limit = min(_MAX_EDITS, min(_MAX_WORK, effort.left) // (n + m), n + m)
     reach = [0] * (2 * limit + 3)  # reach[k + limit + 1]: how far into `a` the diagonal k gets
     middle = limit + 1
     trace: list[list[int]] = []
     for d in range(limit + 1):
+        effort.left -= 2 * d + 1
         trace.append(reach[middle - d - 1 : middle + d + 2])
         for k in range(-d, d + 1, 2):
             down = k == -d or (k != d and reach[middle + k - 1] < reach[middle + k + 1])
             x = reach[middle + k + 1] if down else reach[middle + k - 1] + 1
             y = x - k
+            start = x
             while x < n and y < m and a[x] == b[y]:
                 x += 1
                 y += 1
+            effort.left -= x - start
             reach[middle + k] = x
             if x >= n and y >= m:
                 return _walk_back(trace, n, m)

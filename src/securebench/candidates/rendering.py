@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from securebench.candidates.hunks import unified_hunks
+from securebench.candidates.line_diff import Effort
 from securebench.candidates.tree import EXECUTABLE, Delta, EntryKind, TreeEntry
 
 MAX_FILE = 16 * 2**20
 MAX_TEXT = 2 * 2**20
 MAX_PATCH = 64 * 2**20
+MAX_READ = 256 * 2**20  # bytes of contents that are looked at for one patch, shown in the end or not
+MAX_WORK = 50_000_000  # steps of comparison for one patch
 _NOBODY = "0" * 40
 
 ReadBlob = Callable[[str, int], bytes]
@@ -33,15 +36,18 @@ class Rendered:
 
 
 def render(delta: Delta, read: ReadBlob, limit: int = MAX_PATCH) -> Rendered:
-    """The patch of a delta, of at most about `limit` characters."""
+    """The patch of a delta, of at most about `limit` characters, made with a bounded amount of work."""
     parts: list[str] = []
     omitted: list[str] = []
-    size = 0
+    size, looked_at = 0, 0
+    effort = Effort(MAX_WORK)
     for path, before, after in _sections(delta):
-        if max(entry.size for entry in (before, after) if entry is not None) > MAX_FILE:
+        sizes = [entry.size for entry in (before, after) if entry is not None]
+        if max(sizes) > MAX_FILE or looked_at + sum(sizes) > MAX_READ or size >= limit:
             omitted.append(path)
             continue
-        text = _section(path, before, after, read)
+        looked_at += sum(sizes)
+        text = _section(path, before, after, read, effort)
         if size + len(text) > limit:
             omitted.append(path)
             continue
@@ -67,7 +73,7 @@ def _sections(delta: Delta) -> Iterator[tuple[str, TreeEntry | None, TreeEntry |
         yield path, before, after
 
 
-def _section(path: str, before: TreeEntry | None, after: TreeEntry | None, read: ReadBlob) -> str:
+def _section(path: str, before: TreeEntry | None, after: TreeEntry | None, read: ReadBlob, effort: Effort) -> str:
     old_name, new_name = quoted(f"a/{path}"), quoted(f"b/{path}")
     lines = [f"diff --git {old_name} {new_name}\n"]
     if before is None and after is not None:
@@ -86,7 +92,7 @@ def _section(path: str, before: TreeEntry | None, after: TreeEntry | None, read:
     else:
         lines.append("--- /dev/null\n" if before is None else f"--- {old_name}\n")
         lines.append("+++ /dev/null\n" if after is None else f"+++ {new_name}\n")
-        lines.append(unified_hunks(texts[0], texts[1]))
+        lines.append(unified_hunks(texts[0], texts[1], effort))
     return "".join(lines)
 
 

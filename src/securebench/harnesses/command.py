@@ -98,7 +98,7 @@ class CommandHarnessProducer:
         """A workspace is taken whole, a patch as what changed, unless a file is declared; all else is text."""
         path = self.config.artifact_path
         if request.kind is CandidateKind.WORKSPACE or (request.kind is CandidateKind.PATCH and path is None):
-            return await take(workspace, session.scratch(request.environment.workdir), request)
+            return await take(workspace, session, request)
         try:
             if path is None:
                 text = text_from_stdout(result.stdout.data, result.stdout.truncated)

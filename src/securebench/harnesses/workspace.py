@@ -19,7 +19,7 @@ from securebench._leftovers import staging_directory
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.errors import CandidateError
 from securebench.harnesses.base import ProducerRequest
-from securebench.sandboxes.base import Sandbox
+from securebench.sandboxes.base import Sandbox, Session
 from securebench.workspaces.building import WorkspaceRequest, build_workspace
 from securebench.workspaces.path_policy import TASK_FILE
 from securebench.workspaces.workspace import OnProgress, Workspace
@@ -45,10 +45,12 @@ async def open_workspace(
 
 
 async def take(
-    workspace: Workspace, root: int, request: ProducerRequest
+    workspace: Workspace, session: Session, request: ProducerRequest
 ) -> tuple[CandidateArtifact | None, CandidateError | None]:
-    """The candidate in a stopped sandbox's directory, or why there is none. Raises StoreError, InfrastructureError."""
+    """The candidate in a stopped session's working directory, or why there is none, which may be that the session
+    could not give it out. Raises StoreError, InfrastructureError."""
     try:
+        root = session.scratch(request.environment.workdir)
         read = partial(workspace.take, root, on_progress=_reporter(request))
         return await anyio.to_thread.run_sync(read), None
     except CandidateError as error:

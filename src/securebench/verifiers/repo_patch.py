@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import anyio
+from anyio import to_thread
 
 from securebench.candidates.change_policy import ChangePolicy, Judgement
 from securebench.candidates.patch_application import apply_patch
@@ -21,13 +22,15 @@ from securebench.families.repo_patch import IdSuite, RepoPatchEval
 from securebench.sandboxes.base import Sandbox
 from securebench.verifiers._text_answers import typed
 from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
+from securebench.verifiers.host_tools import host_sandbox
 from securebench.verifiers.rooms.libraries import pytest_mounts
-from securebench.verifiers.suites.broken import broken
+from securebench.verifiers.suites.broken import broken, broken_by_itself
 from securebench.verifiers.suites.command import CommandTask, CommandVerdict
 from securebench.verifiers.suites.evaluation import (
     Control,
     SuiteVerdict,
-    decoys_that_pass,
+    decoys_that_fail,
+    guessing,
     judge_sabotage,
     judge_suite,
 )
@@ -52,7 +55,7 @@ class SuiteTask:
     staged: Staged
     place: SuitePlace
     fail_to_pass: tuple[TestId, ...]
-    ignored: frozenset[TestId] = frozenset()  # decoys that the reference passes too
+    must_fail: frozenset[str] | None = None  # decoys that the reference fails; None where there is no reference
     sabotage_fails: tuple[TestId, ...] = ()  # tests that fail once the reference is broken
 
     async def run(self, tree: Tree) -> SuiteRun:
@@ -130,13 +133,13 @@ async def _suite_task(
     if repository.gold is None:
         return task
     run = await task.run(repository.gold)
-    ignored = decoys_that_pass(staged, run.report)
-    verdict = judge_suite(staged, run.report, ignored)
+    must_fail = decoys_that_fail(staged, run.report)
+    verdict = judge_suite(staged, run.report, must_fail)
     if not verdict.passed:
         raise PackError(f"task {task_id}: the gold patch does not pass its own tests here: {verdict.message}")
-    worse = await task.run(broken(repository, repository.gold))
+    worse = await task.run(await to_thread.run_sync(broken, repository, repository.gold))
     fails = tuple(test for test in fail_to_pass if not worse.report.passed(str(staged.truths[test])))
-    return SuiteTask(repository, staged, place, fail_to_pass, ignored, fails)
+    return SuiteTask(repository, staged, place, fail_to_pass, must_fail, fails)
 
 
 async def _judged_change(
@@ -145,7 +148,7 @@ async def _judged_change(
     candidate = verification.candidate
     delta = candidate.delta
     if delta is None:
-        captured = await apply_patch(candidate.patch or "", repository.pristine, store, sandbox)
+        captured = await apply_patch(candidate.patch or "", repository.pristine, store, await host_sandbox(sandbox))
         delta = delta_between(repository.pristine, captured.tree)
     try:
         apply_delta(repository.pristine, delta)
@@ -160,12 +163,12 @@ async def _judged_change(
 
 async def _verdict(task_id: str, task: SuiteTask, tree: Tree, judgement: Judgement) -> VerificationResult:
     run = await task.run(tree)
-    verdict = judge_suite(task.staged, run.report, task.ignored)
+    verdict = judge_suite(task.staged, run.report, task.must_fail)
     controls = [*verdict.controls]
     reason, message = verdict.reason, verdict.message
-    if run.stopped is not None:
-        message = f"the suite {run.stopped}"
-    if verdict.passed:
+    if run.stopped is not None:  # whatever it reported before
+        reason, message = reason or FailureReason.TESTS_FAILED, f"the suite {run.stopped}"
+    if reason is None:
         sabotage = await _sabotage(task, tree)
         controls.append(sabotage)
         if not sabotage.held:
@@ -189,7 +192,15 @@ async def _sabotage(task: SuiteTask, tree: Tree) -> Control:
         return Control("sabotage", True, "not run: the row has no gold patch to say what to break")
     if not task.sabotage_fails:
         return Control("sabotage", True, "not run: no test fails on the broken reference")
-    run = await task.run(broken(task.repository, tree))
+    run = await task.run(await to_thread.run_sync(broken, task.repository, tree))
+    control = judge_sabotage(task.staged, run.report, task.sabotage_fails)
+    if control.held:
+        return control
+    # A fix that goes its own way may not need what the gold patch mends; then what it changed itself is broken.
+    own = await to_thread.run_sync(broken_by_itself, task.repository, tree)
+    if own is None:
+        return control
+    run = await task.run(own)
     return judge_sabotage(task.staged, run.report, task.sabotage_fails)
 
 
@@ -203,7 +214,11 @@ def _metadata(verdict: SuiteVerdict, task: SuiteTask, judgement: Judgement) -> d
             "pass_to_pass": [outcome for test, outcome in verdict.outcomes.items() if test not in wanted],
             "count": len(verdict.outcomes),
         },
-        "twins": {"assertions": task.staged.assertions, "twinned": task.staged.twinned, "ignored": len(task.ignored)},
+        "twins": {
+            "assertions": task.staged.assertions,
+            "twinned": task.staged.twinned,
+            "chance_of_guessing": guessing(task.staged, task.fail_to_pass, task.must_fail),
+        },
         "changes": judgement.as_record(),
     }
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from securebench._leftovers import staging_directory
+from anyio import to_thread
+
 from securebench.errors import FailureReason, InfrastructureError
 from securebench.families.terminal_task import TerminalTaskEval
 from securebench.resources import PackFile, ResourceView, Visibility
@@ -17,6 +18,7 @@ from securebench.verifiers.base import Assurance, Status, Verification, Verifica
 from securebench.verifiers.checkers.bench import TESTS, Bench, hall_usage, tests_place
 from securebench.verifiers.checkers.tools import TOOLS
 from securebench.verifiers.checkers.verdict import judge_checker
+from securebench.verifiers.tree_room import staging
 
 
 class TerminalTaskVerifier:
@@ -28,15 +30,16 @@ class TerminalTaskVerifier:
         # Asked first: a command that the configuration does not allow is never the candidate's failure.
         capabilities = verification.policy.capabilities_for(private.needed_commands)
         files = _files(verification.tests)
-        with staging_directory() as staging:
+        tree = await to_thread.run_sync(store.load, verification.candidate.workspace or "")
+        async with staging() as place:
             bench = Bench(
                 task_id=task_id,
                 argv=_argv(private, files),
                 files=tuple(files.values()),
-                tree=store.load(verification.candidate.workspace or ""),
+                tree=tree,
                 store=store,
                 environment=verification.environment,
-                staging=staging,
+                staging=place,
                 assurance=Assurance(private.checker.assurance),
                 timeout_seconds=private.checker.timeout_seconds,
                 capabilities=capabilities,

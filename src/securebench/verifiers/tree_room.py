@@ -1,7 +1,14 @@
-"""Room for a candidate's tree where its code runs."""
+"""Room for a candidate's tree: where it is laid out, and where its code runs."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from anyio import CancelScope, to_thread
+
+from securebench._leftovers import staging_directory
 from securebench.candidates.tree import Tree
 from securebench.environment import TaskEnvironment
 from securebench.errors import CandidateError, FailureReason
@@ -21,3 +28,16 @@ def disk_for(tree: Tree, environment: TaskEnvironment) -> int:
             FailureReason.CANDIDATE_TOO_LARGE, f"the files need {needed} bytes where they run, and there are {size}"
         )
     return size
+
+
+@asynccontextmanager
+async def staging() -> AsyncIterator[Path]:
+    """A directory of ours for as long as the block lasts. It is removed in a thread: a tree of ten thousand files takes
+    seconds, in which other tasks of the run go on."""
+    directory = staging_directory()
+    path = directory.__enter__()
+    try:
+        yield path
+    finally:
+        with CancelScope(shield=True):
+            await to_thread.run_sync(directory.__exit__, None, None, None)

@@ -2,12 +2,11 @@
 
 What is there wins: public assets and our own files are laid down first, and an image's or a repository's files come
 around them. Directories merge. The tree is a private directory of ours or a read-only image; entries are opened from
-descriptors; links are copied as text and never followed, and left out where their text leads out of the workspace."""
+descriptors; links are copied as text and never followed, wherever they lead."""
 
 from __future__ import annotations
 
 import os
-import posixpath
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -58,8 +57,6 @@ class Filling:
                 self.left_out.append((below, reason))
             elif stat.S_ISDIR(status.st_mode):
                 self._enter(source, target, name, below, device)
-            elif stat.S_ISLNK(status.st_mode) and leads_elsewhere(below, os.readlink(name, dir_fd=source)):
-                self.left_out.append((below, "a link that leads outside the workspace"))
             elif stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
                 try:
                     self._put(source, target, name, status)
@@ -122,12 +119,6 @@ class Filling:
             os.utime(new, ns=times)
         finally:
             os.close(new)
-
-
-def leads_elsewhere(path: bytes, target: bytes) -> bool:
-    """Whether a link's text, taken at its place, leads out of the tree. No sandbox takes such a link over."""
-    place = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    return target.startswith(b"/") or place == b".." or place.startswith(b"../")
 
 
 def _copy_bytes(source: int, target: int) -> None:

@@ -192,3 +192,42 @@ def test_endpoint_that_refuses_is_an_infrastructure_fault() -> None:
     ):
         ask(server, RIGHT)
     assert len(server.asked) == 1
+
+
+TRIP = "Canberra. <|endoftext|>"
+
+
+def silenced(status: int) -> judges.Judge:
+    """Honest, but behind a filter that turns one kind of response away."""
+    return lambda asked: status if TRIP in asked[1]["content"] else judges.honest(asked)
+
+
+def test_response_that_silences_the_judge_stays_in_the_count() -> None:
+    with scripted_judge(silenced(400)) as server:
+        result = ask(server, TRIP, votes=2)
+    assert (result.passed, result.failure_reason) == (False, FailureReason.WRONG_ANSWER)
+    assert result.metadata["votes"] == ["unreadable"] * 2
+
+
+def test_judge_that_answers_nobody_any_more_is_the_hosts_fault() -> None:
+    turned_off = False
+
+    def judge(asked: list[dict[str, str]]) -> str | int:
+        nonlocal turned_off
+        turned_off = turned_off or TRIP in asked[1]["content"]
+        return 400 if turned_off else judges.honest(asked)
+
+    with scripted_judge(judge) as server, pytest.raises(InfrastructureError, match="400"):
+        ask(server, TRIP)
+
+
+def test_controls_are_asked_again_for_other_controls() -> None:
+    harder = RUBRIC.model_copy(update={"controls": (*RUBRIC.controls, Control(response="It is Perth."))})
+    with scripted_judge(judges.honest) as server:
+        panel = Panel(ModelEndpoint(server.address, "scripted"), 1)
+
+        async def both() -> list[int]:
+            results = [await judge_response("t", MATTER, rubric, RIGHT, panel) for rubric in (RUBRIC, harder)]
+            return [len(result.controls) for result in results]
+
+        assert anyio.run(both) == [6, 7]

@@ -81,12 +81,8 @@ def test_seed_itself_is_not_changed(box: Box, tmp_path: Path) -> None:
     assert (seed / "run.sh").exists()
 
 
-@pytest.mark.parametrize("kind", ["link", "fifo"])
-def test_seed_with_anything_but_files_and_directories_is_refused(box: Box, tmp_path: Path, kind: str) -> None:
-    if kind == "link":
-        (tmp_path / "x").symlink_to("/etc/passwd")
-    else:
-        os.mkfifo(tmp_path / "x")
+def test_seed_with_anything_but_files_directories_and_links_is_refused(box: Box, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x")
 
     async def body(session: Session) -> None:
         raise AssertionError("opened")
@@ -116,15 +112,20 @@ def test_links_of_a_seed_arrive_as_links(box: Box, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("target", ["..", "../beside", "a/../../beside"])
-def test_link_of_a_seed_that_leads_elsewhere_is_refused(box: Box, tmp_path: Path, target: str) -> None:
-    (tmp_path / "link").symlink_to(target)
+def test_links_of_a_seed_that_lead_elsewhere_are_text_too(box: Box, tmp_path: Path) -> None:
+    """A virtual environment links to its interpreter. Nobody follows it outside: what it leads to there never comes in."""
+    (secret := tmp_path / "secret").write_text("of the host")
+    (seed := tmp_path / "seed").mkdir()
+    targets = ["..", "../secret", "a/../../secret", str(secret), "/usr/bin/env", "/no//such/./thing/"]
+    for number, target in enumerate(targets):
+        os.symlink(target, seed / f"l{number}")
 
-    async def body(session: Session) -> None:
-        raise AssertionError("opened")
+    async def body(session: Session) -> list[str]:
+        there = text(await session.run(_sh("for n in 0 1 2 3 4 5; do readlink l$n; done; cat l3 || echo nothing")))
+        return there.splitlines()
 
-    with pytest.raises(SandboxError, match="link"):
-        box.session(_spec(Scratch("/work", seed=tmp_path)), body)
+    assert box.session(_spec(Scratch("/work", seed=seed)), body) == [*targets, "nothing"]
+    assert (seed / "l3").read_text() == "of the host", "positive control: outside it leads there"
 
 
 def test_seed_that_does_not_fit_is_refused(box: Box, tmp_path: Path) -> None:

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.unit.candidates.trees import Link, capture, stored, write
+from tests.unit.candidates.trees import capture, changes, stored, write
 
-from securebench._fs import open_directory
+from securebench.candidates import rendering
 from securebench.candidates.artifact import CandidateArtifact
-from securebench.candidates.captured import Budget
-from securebench.candidates.extraction import change_artifact, workspace_artifact
-from securebench.candidates.path_patterns import PathPatterns
+from securebench.candidates.line_diff import Effort
 from securebench.candidates.rendering import MAX_FILE, render
 from securebench.candidates.store import CandidateStore
-from securebench.candidates.tree import Delta, TreeEntry, apply_delta
-from securebench.errors import CandidateError
+from securebench.candidates.tree import Change, Delta, TreeEntry
 from securebench.families.base import CandidateKind
 
 
@@ -45,29 +42,15 @@ def test_candidate_of_a_task_is_what_its_family_collects(store: CandidateStore, 
             CandidateArtifact.for_task(Task("t", kind), **given)  # type: ignore[arg-type]
 
 
-def test_workspace_is_stored_and_described(store: CandidateStore, tmp_path: Path) -> None:
-    root = write(tmp_path / "tree", {"a/b": b"123", "out": Link("/etc/passwd")})
-    with open_directory(root) as descriptor:
-        artifact = workspace_artifact("t", descriptor, store)
-        with pytest.raises(CandidateError):
-            workspace_artifact("t", descriptor, store, Budget(total_bytes=2))
-    assert artifact.workspace is not None
-    assert CandidateStore(store.directory).load(artifact.workspace).get("a/b") is not None
-    assert artifact.size == 3
-    assert artifact.metadata["capture"]["left_out"] == [{"path": "out", "reason": "a link to an absolute path"}]
-
-
-def test_excluded_paths_are_as_they_were(store: CandidateStore, tmp_path: Path) -> None:
+def test_ignored_files_that_were_there_count_and_new_ones_do_not(store: CandidateStore, tmp_path: Path) -> None:
     pristine = stored({"src/a": b"1", "out/b.o": b"2", "out/c": b"3", "gone/d.o": b"4"}, store, tmp_path / "pristine")
     work = write(
         tmp_path / "work", {"src/a": b"new", "out/c": b"3", "out/b.o": b"changed", "out/e.o": b"5", "f.o/g": b""}
     )
-    with open_directory(work) as root:
-        artifact = change_artifact("t", root, pristine, store, exclude=PathPatterns.of(["*.o"]))
+    artifact = changes(work, pristine, store, b"*.o\n")
     assert artifact.delta is not None
-    assert artifact.delta.paths == ("gone", "gone/d.o", "src/a")
-    result = apply_delta(pristine, artifact.delta)
-    assert store.read(result.get("out/b.o").digest, 10) == b"2"  # type: ignore[union-attr]
+    assert artifact.delta.paths == ("gone", "gone/d.o", "out/b.o", "src/a")
+    assert {"out/e.o", "f.o"} <= {item["path"] for item in artifact.metadata["capture"]["left_out"]}
     assert "diff --git a/src/a b/src/a" in (artifact.patch or "")
 
 
@@ -84,6 +67,49 @@ def test_very_different_large_texts_are_rendered_in_bounded_time(store: Candidat
     new = "".join(f"{os.urandom(4).hex()}\n" for _ in range(20_000)).encode()
     pristine = stored({"a": old}, store, tmp_path / "one")
     work = write(tmp_path / "two", {"a": new})
-    with open_directory(work) as root:
-        artifact = change_artifact("t", root, pristine, store)
-    assert (artifact.patch or "").count("\n") > 40_000
+    assert (changes(work, pristine, store).patch or "").count("\n") > 40_000
+
+
+def test_many_very_different_texts_are_rendered_with_a_bound_on_the_work(
+    store: CandidateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file of a repository rewritten: comparing each as well as possible would take minutes."""
+
+    def text(number: int) -> TreeEntry:
+        data = "".join(f"{number} {line}\n" for line in range(300)).encode()
+        return TreeEntry.file("x", store.put(data), len(data))
+
+    pairs = [(text(number), text(-1 - number)) for number in range(6)]
+    delta = Delta(
+        changed=tuple(Change(a._replace(path=f"f{n}"), b._replace(path=f"f{n}")) for n, (a, b) in enumerate(pairs))
+    )
+    whole = render(delta, store.read)
+    began = Effort(400_000)
+    left: list[int] = []
+
+    def measured(allowed: int) -> Effort:
+        left.append(allowed)
+        return began
+
+    monkeypatch.setattr(rendering, "Effort", measured)
+    bounded = render(delta, store.read)
+    assert bounded.text == whole.text, "nothing in common: replaced as a whole either way"
+    assert left == [rendering.MAX_WORK]
+    assert -100_000 < began.left < 100_000, "what there was has been used, and not more"
+
+
+def test_contents_are_read_for_a_rendering_up_to_a_bound(
+    store: CandidateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "MAX_READ", 10_000)
+    noise = [os.urandom(4000) for _ in range(5)]
+    files = tuple(TreeEntry.file(f"n{number}", store.put(data), 4000) for number, data in enumerate(noise))
+    read: list[str] = []
+
+    def counting(digest: str, limit: int) -> bytes:
+        read.append(digest)
+        return store.read(digest, limit)
+
+    rendered = render(Delta(added=files), counting)
+    assert len(read) == 2
+    assert rendered.omitted == ("n2", "n3", "n4")

@@ -58,7 +58,8 @@ def outcome(path: str, policy: ChangePolicy | None = None) -> str:
         "src/app.py", "pkg/conftest_helper.py", "docs/conftest.md", "contest.py", "src/latest.py", "attest/x.py",
         "src/testing/tools.py", "sitecustom.py", "lib/json.py", "a.path", "src/pytest_plugin.py", "CHANGELOG",
         "src/_pytest_compat.py", "deep/pytest.py", ".github/FUNDING.yml", "requirements.md", "package.py", "dune.lock",
-        "src/protest.py", "Test", "src/contests/a.py", "x.git", ".gitignore", ".gitattributes",
+        "src/conftest_.py", "conftest.rst", "src/start", "a.b.start.txt", "eggs/x", "META-INF/services/org.acme.Plugin",
+        "src/compiled.py", "restart", "my.version", "src/protest.py", "Test", "src/contests/a.py", "x.git", ".gitignore", ".gitattributes",
     ],
 )  # fmt: skip
 def test_ordinary_change_is_allowed(path: str) -> None:
@@ -70,14 +71,18 @@ SENSITIVE = [
     "sitecustomize.cpython-311.so", "x.pth", "src/evil.PTH", "pytest.ini", ".pytest.ini", "pytest.toml", ".coveragerc",
     "jest.config.js", "web/vitest.config.ts", ".mocharc.yml", "phpunit.xml", "x.egg-info/entry_points.txt",
     "lib/y.dist-info/entry_points.txt", "pytest.py", "src/pytest/__init__.py", "_pytest/x.py", "unittest.py", "Pluggy/a.py",
-    ".cargo/config.toml",
+    ".cargo/config.toml", ".mvn/extensions.xml", "conftest/__init__.py", "a/conftest.abi3.so", "conftest.pyd", "CONFTEST.PYC",
+    "__pycache__/x.cpython-311.pyc", "x.pyc", "tests/__pycache__/test_a.cpython-311-pytest-8.1.pyc", "x.start", "pyvenv.cfg",
+    "python311._pth", ".pdbrc", "x.egg", "x.egg/EGG-INFO/entry_points.txt", "x.egg-info", "conftest.py.", "conftest.py ",
+    "pytest.ini. .", "bunfig.toml", "src/setupTests.ts", ".pnp.cjs", "phpunit.dist.xml", "behave.ini", "wdio.conf.ts",
+    "src/META-INF/services/org.junit.platform.launcher.TestExecutionListener", "a.runsettings", ".config/nextest.toml",
 ]  # fmt: skip
 RESTRICTED = [
     "tests/test_a.py", "pkg/test/a.c", "test_a.py", "a_test.go", "src/x.test.ts", "spec/a.rb", "FooTest.java",
     ".github/workflows/ci.yml", ".gitlab-ci.yml", "Jenkinsfile", ".circleci/config.yml", "Makefile", "setup.py", "noxfile.py",
     "package.json", "sub/package-lock.json", "requirements.txt", "requirements-dev.txt", "dev_requirements.txt", "poetry.lock",
-    "uv.lock", "Cargo.toml", "go.mod", "pom.xml", "Gemfile", "__pycache__/x.cpython-311.pyc", "x.pyc", ".pytest_cache/x",
-    "build.rs", "PACKAGE.JSON", "TESTS/x",
+    "uv.lock", "Cargo.toml", "go.mod", "pom.xml", "Gemfile", ".pytest_cache/x",
+    "build.rs", "Rakefile", ".python-version", ".tool-versions", ".nvmrc", "gulpfile.js", "Directory.Build.targets", "deno.json", "PACKAGE.JSON", "TESTS/x",
 ]  # fmt: skip
 
 
@@ -157,6 +162,17 @@ HARMFUL = [
     ("setup.cfg", SETUP, SETUP + "[options.entry_points]\npytest11 =\n  evil = evil\n"),
     ("tox.ini", TOX, TOX.replace("-q", "-p evil")),
     ("tox.ini", TOX, TOX + "[testenv]\ncommands = true\n"),
+    # What ends a section for one reader and not for another.
+    ("tox.ini", TOX, TOX + "[x] = 1\naddopts = -p evil\n"),
+    ("tox.ini", TOX, TOX + "[] = 1\naddopts = -p evil\n"),
+    ("setup.cfg", "[coverage:run]\nx = 1\n", "[coverage:run]\nx = 1\x0b[y]\nplugins = evil\n"),
+    ("setup.cfg", "[coverage:run]\nx = 1\n", "[coverage:run]\nx = 1\n[DEFAULT]\nplugins = evil\n"),
+    ("setup.cfg", SETUP, "[options]\nentry_points =\n  [pytest11]\n  evil = evil\n" + SETUP),
+    ("setup.cfg", SETUP, "[options]\nentry_points = file: evil.txt\n" + SETUP),
+    ("pyproject.toml", "", "[tool.pytest-enabler.evil]\naddopts = '-p evil'\n"),
+    ("pyproject.toml", "", "[tool.hatch.envs.hatch-test.scripts]\nrun = 'true'\n"),
+    ("pyproject.toml", "", "[tool.setuptools.dynamic]\nentry-points = {file = 'evil.txt'}\n"),
+    ("pyproject.toml", "", "[" + "a." * 60_000 + "a]\n" + "b=1\n" * 30_000),
 ]
 
 
@@ -175,6 +191,41 @@ def test_configuration_that_a_runner_reads_may_not(path: str, before: str, after
 def test_configuration_replaced_by_a_link_may_not() -> None:
     judgement = judge(ChangePolicy(), {"pyproject.toml": PYPROJECT}, {"pyproject.toml": "->evil.toml"})
     assert judgement.of(Outcome.STRIPPED)
+
+
+def test_directory_of_plug_ins_under_another_name_may_not_be_linked_to() -> None:
+    """`entry_points.txt` alone registers nothing; a link whose name makes its directory one that does would."""
+    after = {
+        "src/data/entry_points.txt": "[pytest11]\nevil = evil\n",
+        "evil.dist-info": "->src/data",
+        ".cargo": "->src",
+    }
+    judgement = judge(ChangePolicy(allow_paths=("**",)), {}, after)
+    assert {d.path for d in judgement.of(Outcome.STRIPPED)} == {"evil.dist-info", ".cargo"}
+
+
+@pytest.mark.parametrize(
+    "path", ["pkg/test_gold/__init__.py", "pkg/test_gold.cpython-311-x86_64-linux-gnu.so", "pkg/test_gold.pyd",
+             "pkg/__pycache__/test_gold.cpython-311.pyc", "PKG/Test_Gold/__init__.so", "pkg/test_gold.pyc"],
+)  # fmt: skip
+def test_what_is_loaded_instead_of_a_protected_file_is_stripped_whatever_is_allowed(path: str) -> None:
+    everything = ChangePolicy(allow_paths=("**",), protected=frozenset({"pkg/test_gold.py"}))
+    assert outcome(path, everything) == "stripped"
+    assert outcome("pkg/test_gold/data.json", everything) == "allowed", "Python does not look there"
+    assert outcome("pkg/test_golden.so", everything) == "allowed"
+    assert outcome("other/test_gold/__init__.py", everything) == "allowed"
+    if "pyc" not in path:
+        assert outcome(path, ChangePolicy(allow_paths=("**",))) == "allowed", "positive control: without protection"
+
+
+def test_links_that_lead_through_very_many_others_are_refused_in_bounded_time() -> None:
+    long = "/x" * 500
+    after: dict[str, str | None] = {f"l{number}": f"->l{number + 1}{long}" for number in range(39)}
+    after |= {f"m{number}": "->l0" for number in range(2000)} | {"circle": "->circle", "fine": "->m/n"}
+    judgement = judge(ChangePolicy(protected=frozenset({"tests/gold"})), {}, after)
+    refused = {decision.path: decision.reason for decision in judgement.of(Outcome.REFUSED)}
+    assert refused["m7"] == refused["l0"] == "is a link that leads through too many others"
+    assert not {"circle", "fine", "l38"} & refused.keys()
 
 
 # -- directories follow their contents -----------------------------------------------------------------------------

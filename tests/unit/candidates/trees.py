@@ -9,10 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from securebench._fs import open_directory
+from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.captured import Captured
 from securebench.candidates.reader import read_tree
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree
+from securebench.families.base import CandidateKind
+from securebench.workspaces._git.ignore import IgnoreRules
+from securebench.workspaces.exclusion import PatchExclusion
+from securebench.workspaces.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,14 @@ def capture(root: Path, store: CandidateStore, **how: object) -> Captured:
 def stored(contents: Mapping[str, Content], store: CandidateStore, work: Path) -> Tree:
     """A tree in the store, by way of the disk."""
     return capture(write(work, contents), store).tree
+
+
+def changes(work: Path, pristine: Tree, store: CandidateStore, ignored: bytes = b"") -> CandidateArtifact:
+    """What a work tree changes of a pristine one, taken as from an agent; `ignored` is the pack's `.gitignore`."""
+    tracked = frozenset(entry.path for entry in pristine.entries)
+    exclusion = PatchExclusion(tracked, frozenset(), IgnoreRules({(): ignored}))
+    with open_directory(work) as root:
+        return Workspace("t", CandidateKind.PATCH, work, 0, store, pristine, exclusion).take(root)
 
 
 def on_disk(root: Path) -> dict[str, tuple[str, int, bytes]]:

@@ -120,7 +120,7 @@ def test_the_images_directory_is_the_beginning_and_assets_win(build: Build, imag
     assert stat.S_IMODE((seed / "main.py").stat().st_mode) == 0o644
     assert os.access(seed / "run.sh", os.X_OK)
     assert os.readlink(seed / "self") == "main.py"
-    assert not os.path.lexists(seed / "venv/bin/python"), "no sandbox takes over a link that leads elsewhere"
+    assert os.readlink(seed / "venv/bin/python") == "/usr/bin/python3", "a link is text, wherever it leads"
     assert (seed / "hollow").is_dir()
     assert (seed / "main.py").stat().st_mtime == 1_500_000_000, "compiled modules are checked against it"
     assert (seed / "data.txt").stat().st_mtime_ns == (seed / "sub").stat().st_mtime_ns == EPOCH_NS

@@ -14,7 +14,7 @@ from securebench import _fs
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree
 from securebench.environment import TaskEnvironment
-from securebench.errors import PackError, SandboxUnavailable
+from securebench.errors import PackError
 from securebench.resources import PackFile
 from securebench.sandboxes.base import (
     HOST_ROOT_PATHS,
@@ -29,11 +29,11 @@ from securebench.sandboxes.base import (
     SandboxSpec,
     Scratch,
 )
-from securebench.sandboxes.select import make_sandbox
 from securebench.verifiers.base import Assurance
 from securebench.verifiers.checkers.hall import Hall, Seen, hold
 from securebench.verifiers.checkers.tools import TOOLS, lay_out, real_python, stand_ins
 from securebench.verifiers.checkers.view import CheckerView, checker_view
+from securebench.verifiers.host_tools import host_sandbox
 from securebench.verifiers.tree_room import disk_for
 from securebench.workspaces.copying import copy_pack_file
 from securebench.workspaces.limits import MaterializationLimits, WorkspaceBudget
@@ -79,7 +79,7 @@ class Bench:
         async def worker() -> SandboxSpec:
             return await to_thread.run_sync(self._worker_spec)
 
-        host = await _host_sandbox(sandbox)
+        host = await host_sandbox(sandbox)
         spec = await to_thread.run_sync(self._checker_spec)
         return await hold(Hall(host, spec, sandbox, worker, self.seconds, real_python()), self._start())
 
@@ -177,19 +177,6 @@ class Bench:
         (directory := self.staging / name).mkdir()
         directory.chmod(0o755)
         return directory
-
-
-async def _host_sandbox(sandbox: Sandbox) -> Sandbox:
-    """Where the checker runs: with this host's tools, never with those of an image an agent worked in."""
-    if await sandbox.offers(HostRoot()):
-        return sandbox
-    other = make_sandbox("bubblewrap")
-    if not (await other.probe()).usable:
-        raise SandboxUnavailable(
-            "checkers run with tools of this host, which only bubblewrap can show them",
-            "- install bubblewrap (apt-get install bubblewrap), or declare the checker's assurance as shared_process",
-        )
-    return other
 
 
 def tests_place(mount: PurePosixPath) -> PurePosixPath:

@@ -10,6 +10,7 @@ from typing import Protocol
 import anyio
 
 from securebench._canonical import digest_value
+from securebench.errors import InfrastructureError
 from securebench.verifiers.judge.question import Matter, Message, messages
 from securebench.verifiers.judge.reply import Vote, read_vote
 from securebench.verifiers.negative_controls import MASTER_KEYS
@@ -60,16 +61,30 @@ class Panel:
     _locks: dict[str, anyio.Lock] = field(default_factory=dict)
 
     async def control(self, matter: Matter, known: Sequence[KnownResponse]) -> tuple[ControlOutcome, ...]:
-        """What the model says of responses whose verdict is known; asked once for each matter of a run."""
-        key = digest_value([matter.prompt, matter.context, matter.criteria, matter.reference])
+        """What the model says of responses whose verdict is known; asked once for each matter of a run and its
+        controls."""
+        asked = [[one.name, one.response, one.passes] for one in known]
+        key = digest_value([matter.prompt, matter.context, matter.criteria, matter.reference, asked])
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._known:
                 self._known[key] = tuple([await self._control(matter, one) for one in (*known, *_hostile(matter))])
         return self._known[key]
 
     async def vote(self, matter: Matter, response: str) -> tuple[Vote, ...]:
-        """One vote for each question."""
-        return tuple([await self._ask(matter, response) for _ in range(self.votes)])
+        """One vote for each question. Raises InfrastructureError where the model answers nobody."""
+        return tuple([await self._vote(matter, response) for _ in range(self.votes)])
+
+    async def _vote(self, matter: Matter, response: str) -> Vote:
+        """A model that answers about others and twice not about this response was silenced by it: a filter it trips, a
+        length it has. That is no fault of the host, and whoever does it stays in the count."""
+        try:
+            return await self._ask(matter, response)
+        except InfrastructureError:
+            await self._control(matter, _hostile(matter)[0])
+        try:
+            return await self._ask(matter, response)
+        except InfrastructureError:
+            return Vote.UNREADABLE
 
     async def _control(self, matter: Matter, known: KnownResponse) -> ControlOutcome:
         expected = Vote.PASS if known.passes else Vote.FAIL

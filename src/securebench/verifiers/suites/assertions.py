@@ -8,10 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from random import Random
 from typing import Any
-
-from securebench.verifiers.suites.wrong_values import wrong_value
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _EQUALITIES = frozenset(
@@ -39,14 +36,7 @@ class Literal:
     value: Any
     spoil: Callable[[Function, Any], None]
     assertion: int  # the number of the assertion it belongs to
-
-    def spoiled(self, test: Function, random: Random) -> bool:
-        """Put a wrong value into `test`; False where none would surely differ."""
-        try:
-            self.spoil(test, wrong_value(self.value, random))
-        except ValueError:
-            return False
-        return True
+    place: tuple[int, ...]  # what it is in: the same for two assertions that share a parameter
 
 
 def literals(test: Function) -> list[Literal]:
@@ -63,8 +53,8 @@ def literals(test: Function) -> list[Literal]:
                 value = ast.literal_eval(inner)
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 continue
-            found.append(Literal(value, _in_assertion(index, place), index))
-    return found
+            found.append(Literal(value, _in_assertion(index, place), index, (index, place)))
+    return list({literal.place: literal for literal in found}.values())
 
 
 def count_assertions(test: Function) -> int:
@@ -230,11 +220,14 @@ def _cell(row: ast.expr, place: int | None) -> ast.expr | None:
 
 
 def _column_literals(column: _Column, assertion: int) -> list[Literal]:
-    return [Literal(value, _in_column(column, row), assertion) for row, value in enumerate(column.values)]
+    where = -1 - column.decorator, column.place or 0
+    return [
+        Literal(value, _in_column(column, row), assertion, (*where, row)) for row, value in enumerate(column.values)
+    ]
 
 
 def _in_column(column: _Column, row: int) -> Callable[[Function, Any], None]:
-    """Keeps only that row, with the wrong value in it: the variant is one test."""
+    """In that row; the others stay, for a variant with fewer rows than the rest would say what it is."""
 
     def spoil(test: Function, value: Any) -> None:
         decorator = test.decorator_list[column.decorator]
@@ -246,8 +239,6 @@ def _in_column(column: _Column, row: int) -> Callable[[Function, Any], None]:
             assert isinstance(kept, ast.List | ast.Tuple)  # noqa: S101
             kept.elts[column.place] = new
         else:
-            kept = new
-        rows.elts = [kept]
-        decorator.keywords = [keyword for keyword in decorator.keywords if keyword.arg != "ids"]
+            rows.elts[row] = new
 
     return spoil

@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 
 from anyio import to_thread
 
-from securebench._leftovers import staging_directory
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree
 from securebench.environment import TaskEnvironment
@@ -36,7 +35,7 @@ from securebench.verifiers.suites.broken import broken
 from securebench.verifiers.suites.evaluation import Control
 from securebench.verifiers.suites.repository_task import RepositoryTask
 from securebench.verifiers.suites.run import DEFAULT_TIMEOUT
-from securebench.verifiers.tree_room import disk_for
+from securebench.verifiers.tree_room import disk_for, staging
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class CommandTask:
         return CommandVerdict(held, note, Assurance.SHARED_PROCESS, (control,), tampered=not held)
 
     async def _away(self, argv: tuple[str, ...], tree: Tree) -> CommandVerdict:
-        with staging_directory() as staging:
+        async with staging() as directory:
             bench = Bench(
                 task_id=self.task_id,
                 argv=argv,
@@ -107,7 +106,7 @@ class CommandTask:
                 tree=self.repository.ready(tree),
                 store=self.store,
                 environment=self.environment,
-                staging=staging,
+                staging=directory,
                 timeout_seconds=self.suite.timeout_seconds,
             )
             seen = await bench.run(self.sandbox)
@@ -118,8 +117,8 @@ class CommandTask:
         """What was wrong when the command ran on a tree, or None."""
         environment, defaults = self.environment, Limits()
         place = PurePosixPath(environment.workdir) / (self.suite.workdir or ".")
-        with staging_directory() as staging:
-            (seed := staging / "tree").mkdir()
+        async with staging() as directory:
+            (seed := directory / "tree").mkdir()
             await to_thread.run_sync(self.store.materialize, self.repository.ready(tree), seed)
             spec = SandboxSpec(
                 root=ImageRoot(environment.image) if environment.image else HostRoot(),

@@ -25,6 +25,7 @@ from securebench.sandboxes.base import Sandbox
 from securebench.verifiers._pack_text import read_pack_text
 from securebench.verifiers._text_answers import typed
 from securebench.verifiers.base import Verification
+from securebench.verifiers.host_tools import host_sandbox
 from securebench.verifiers.suites.ids import TestId, read_id
 from securebench.verifiers.suites.overlays import laid_over, with_delta
 from securebench.workspaces.building import WorkspaceRequest, build_workspace
@@ -90,7 +91,9 @@ async def load_repository_task(verification: Verification, sandbox: Sandbox, sto
     task_id = verification.task_id
     suite = typed(RepoPatchEval, verification.tests, task_id).tests
     with staging_directory() as staging:
-        request = WorkspaceRequest(task_id, CandidateKind.PATCH, verification.worker, verification.environment)
+        request = WorkspaceRequest(
+            task_id, CandidateKind.PATCH, verification.worker, verification.environment, with_git=False
+        )
         pristine = (await build_workspace(request, staging, store, sandbox)).pristine
     files = _files(verification.tests, _TESTS)
 
@@ -99,7 +102,7 @@ async def load_repository_task(verification: Verification, sandbox: Sandbox, sto
         if text is None:
             return tree
         try:
-            return (await apply_patch(text, tree, store, sandbox)).tree
+            return (await apply_patch(text, tree, store, await host_sandbox(sandbox))).tree
         except CandidateError as error:
             raise PackError(f"task {task_id}: {name} {error}") from None
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from anyio import to_thread
 
 from securebench import _json
-from securebench._leftovers import staging_directory
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree
 from securebench.environment import TaskEnvironment
@@ -29,7 +28,7 @@ from securebench.verifiers.rooms.libraries import INSIDE as LIBRARIES
 from securebench.verifiers.suites.files import suite_file
 from securebench.verifiers.suites.observations import Report, read_report
 from securebench.verifiers.suites.staging import Staged
-from securebench.verifiers.tree_room import disk_for
+from securebench.verifiers.tree_room import disk_for, staging
 
 SUITE = "/securebench/suite"
 DEFAULT_TIMEOUT = 600.0
@@ -70,10 +69,10 @@ class SuitePlace:
 
     async def run(self, tree: Tree, staged: Staged) -> SuiteRun:
         """Raises SandboxError and StoreError; whatever the code in the tree does is in the run."""
-        with staging_directory() as staging:
-            (seed := staging / "tree").mkdir()
+        async with staging() as place:
+            (seed := place / "tree").mkdir()
             await to_thread.run_sync(self.store.materialize, tree, seed)
-            (runner := staging / "suite.py").write_bytes(suite_file(staged.kind))
+            (runner := place / "suite.py").write_bytes(suite_file(staged.kind))
             runner.chmod(0o444)
             mounts: tuple[Mount, ...] = (
                 Scratch(self.environment.workdir, disk_for(tree, self.environment), seed),

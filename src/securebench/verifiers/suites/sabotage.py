@@ -7,6 +7,7 @@ functions, a function that is not there), the file is put back as it was before 
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -35,23 +36,43 @@ def changed_functions(before: str, after: str) -> frozenset[str] | None:
 
 def gutted(source: str, names: frozenset[str]) -> str | None:
     """The module with every named function raising at once; None where one of them is not there."""
+    left = set(names)
     try:
-        module = ast.parse(source)
+        module = _parsed(source)
+        for name, function in _functions(module.body, ""):
+            if name in names:
+                function.body = ast.parse("raise RuntimeError").body
+                left.discard(name)
+        return None if left else ast.unparse(ast.fix_missing_locations(module))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    left = set(names)
-    for name, function in _functions(module.body, ""):
-        if name in names:
-            function.body = ast.parse("raise RuntimeError").body
-            left.discard(name)
-    return None if left else ast.unparse(ast.fix_missing_locations(module))
+
+
+def own_sabotaged(before: str | None, candidate: str | None) -> str | None:
+    """The candidate's version with every function broken that it changed itself, all else as it wrote it; None where it
+    changed none. For a fix that goes another way than the gold patch: there the gold patch's functions may stand
+    unused."""
+    if candidate is None:
+        return None
+    try:
+        old, new = _Outline(before or ""), _Outline(candidate)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    names = frozenset(name for name, body in new.functions.items() if old.functions.get(name) != body)
+    return gutted(candidate, names) if names else None
+
+
+def _parsed(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the candidate's style; nobody here can act on them
+        return ast.parse(source)
 
 
 class _Outline:
     """A module taken apart: its functions by qualified name, and everything else with their bodies blanked."""
 
     def __init__(self, source: str) -> None:
-        module = ast.parse(source)
+        module = _parsed(source)
         self.functions: dict[str, str] = {}
         for name, function in _functions(module.body, ""):
             self.functions[name] = ast.dump(function)

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 MAX_TRIES = 20
+LARGEST = 1e300
 
 
 def wrong_value(value: Any, random: Random) -> Any:
@@ -26,6 +27,8 @@ def _alter(value: Any, random: Random) -> Any:
             return value + random.choice((-3, -2, -1, 1, 2, 3))
         case float():
             # Far beyond any default tolerance of a comparison, and of the same kind as the value.
+            if abs(value) > LARGEST:
+                raise ValueError("nothing larger can be written")
             return round(value + random.choice((-1, 1)) * (abs(value) / 2 + random.choice((0.25, 0.5, 1.0))), 6)
         case str():
             return _alter_text(value, random)

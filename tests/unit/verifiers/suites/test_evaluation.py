@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securebench.errors import FailureReason, PackError
-from securebench.verifiers.suites.evaluation import decoys_that_pass, judge_sabotage, judge_suite
+from securebench.verifiers.suites.evaluation import decoys_that_fail, guessing, judge_sabotage, judge_suite
 from securebench.verifiers.suites.ids import TestId, read_id
 from securebench.verifiers.suites.observations import read_report
-from securebench.verifiers.suites.sabotage import changed_functions, gutted, sabotaged
+from securebench.verifiers.suites.sabotage import changed_functions, gutted, own_sabotaged, sabotaged
 from securebench.verifiers.suites.staging import Staged, stage_suite
 
 SOURCE = "def test_a():\n    assert f() == 1\n\ndef test_b():\n    assert g()\n"
@@ -114,9 +114,46 @@ def test_everything_passes_is_what_a_blanket_forger_reports() -> None:
 def test_decoy_that_the_reference_passes_is_left_out() -> None:
     s = staged()
     report = read_report(lines(honest(s, decoy="passed")))
-    useless = decoys_that_pass(s, report)
-    assert useless == {s.decoys[A][0]}
-    assert judge_suite(s, report, useless).passed
+    assert decoys_that_fail(s, report) == frozenset()
+    assert judge_suite(s, report, decoys_that_fail(s, report)).passed
+    assert not judge_suite(s, report).passed
+
+
+def test_decoy_must_fail_where_it_does_on_the_reference() -> None:
+    """Of a parametrised decoy only the rows with a wrong value fail, and those must."""
+    s = staged()
+    right, wrong = f"{s.decoys[A][0]}[1]", f"{s.decoys[A][0]}[2]"
+    events = [event for event in honest(s) if event["id" if "id" in event else "event"] != str(s.decoys[A][0])]  # type: ignore[index,operator]
+    reference = read_report(lines([said(right, "passed"), said(wrong, "failed"), *events]))
+    must_fail = decoys_that_fail(s, reference)
+    assert must_fail == {wrong}
+    assert judge_suite(s, reference, must_fail).passed
+    for forged in ([said(wrong, "passed"), said(right, "failed")], [said(right, "failed")]):
+        verdict = judge_suite(s, read_report(lines([*forged, *events])), must_fail)
+        assert verdict.reason is FailureReason.TAMPERING
+
+
+def test_chance_of_guessing_is_one_where_nothing_has_twins() -> None:
+    s = staged()
+    assert guessing(s, [A]) == 0.5
+    assert guessing(s, [B]) == 1.0
+    assert guessing(s, [A], must_fail=()) == 1.0
+
+
+def test_fix_that_goes_its_own_way_is_broken_where_it_went() -> None:
+    candidate = BEFORE.replace("return 2", "return 3") + "print('outside')\n"
+    text = own_sabotaged(BEFORE, candidate)
+    assert text is not None
+    assert "print('outside')" in text
+    assert text.count("raise RuntimeError") == 1
+    assert own_sabotaged(BEFORE, BEFORE + "print('outside')\n") is None
+    assert own_sabotaged(None, "def broken(:") is None
+
+
+def test_hostile_source_cannot_stop_the_one_who_breaks_it() -> None:
+    for text in ("x = " + "-" * 100_000 + "1", "def f(): return " + "a." * 20_000 + "b", "f = '\\d'\ndef f(): pass"):
+        own_sabotaged("", text)
+        gutted(text, frozenset({"f"}))
 
 
 def test_sabotage_that_survives_is_no_good() -> None:

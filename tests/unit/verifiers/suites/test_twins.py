@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from securebench.verifiers.suites.twins import MAX_DECOYS, TwinnedModule, twin_module
+from securebench.verifiers.suites.twins import MAX_ALONE, TwinnedModule, twin_module
 from securebench.verifiers.suites.wrong_values import wrong_value
 
 
@@ -104,12 +104,12 @@ def module_assertions(body: str) -> int:
 
 def test_each_assertion_has_its_decoy() -> None:
     module = twin("def test_it():\n    assert f(1) == 1\n    assert f(2) == 2\n    assert f(3)\n", "test_it")
-    assert (module.assertions, module.twinned, len(module.twins[0].decoys)) == (3, 2, 2)
+    assert (module.assertions, module.twinned, len(module.twins[0].decoys)) == (3, 2, 3)
 
 
 def test_number_of_decoys_is_bounded() -> None:
     body = "\n".join(f"    assert f({n}) == {n}" for n in range(100))
-    assert len(twin(f"def test_it():\n{body}\n", "test_it").twins[0].decoys) == MAX_DECOYS
+    assert len(twin(f"def test_it():\n{body}\n", "test_it").twins[0].decoys) == 2 * MAX_ALONE + 1
 
 
 def test_unittest_methods_are_twinned_in_their_class() -> None:
@@ -127,7 +127,7 @@ def test_unittest_methods_are_twinned_in_their_class() -> None:
     [twins] = module.twins
     assert twins.test == "TestA.test_a"
     assert twins.truth.startswith("TestA.test_a_")
-    assert len(twins.decoys) == 2
+    assert len(twins.decoys) == 3
     assert "def setUp" in module.source
 
 
@@ -142,7 +142,6 @@ def test_column_of_a_parametrised_table_is_twinned_row_by_row() -> None:
         "test_square",
     )
     [twins] = module.twins
-    assert len(twins.decoys) == 3
     functions = {n.name: n for n in ast.walk(ast.parse(module.source)) if isinstance(n, ast.FunctionDef)}
     rows = {
         name: ast.literal_eval(f.decorator_list[0].args[1])  # type: ignore[attr-defined]
@@ -150,8 +149,62 @@ def test_column_of_a_parametrised_table_is_twinned_row_by_row() -> None:
     }
     assert rows[twins.truth] == [(1, 1), (2, 4), (3, 9)]
     for name in twins.decoys:
-        [(a, b)] = rows[name]
-        assert b != a * a
+        assert [a for a, _ in rows[name]] == [1, 2, 3]  # as many rows as the truth has
+        assert any(b != a * a for a, b in rows[name])
+
+
+def values(function: ast.FunctionDef) -> list[str]:
+    return [ast.unparse(node.comparators[0]) for node in ast.walk(function) if isinstance(node, ast.Compare)]
+
+
+def by_majority(source: str) -> set[str]:
+    """The forger's view: of all variants, those that hold only values which most of them hold."""
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    columns = list(zip(*map(values, functions), strict=True))
+    common = [{value for value in column if 2 * column.count(value) > len(column)} for column in columns]
+    return {f.name for f in functions if all(v in c for v, c in zip(values(f), common, strict=True))}
+
+
+FOUR = (
+    "def test_it():\n    assert f(1) == 10\n    assert f(2) == 'two'\n    assert f(3) == [3]\n    assert f(4) == 4.5\n"
+)
+
+
+def test_majority_of_values_does_not_tell_the_truth() -> None:
+    for seed in range(20):
+        assert by_majority(twin(FOUR, "test_it", seed=seed).source) == set()
+
+
+def test_majority_would_tell_the_truth_among_variants_with_one_wrong_value_each() -> None:
+    wrong = [FOUR.replace(old, new) for old, new in (("10", "11"), ("two", "twq"), ("[3]", "[4]"), ("4.5", "6.5"))]
+    naive = "".join(text.replace("test_it", f"test_{number}") for number, text in enumerate([FOUR, *wrong]))
+    assert by_majority(naive) == {"test_0"}
+
+
+def test_each_value_is_looked_at_alone() -> None:
+    """Code that answers honestly but for one call, where it agrees with everything, passes a decoy."""
+
+    class Agreeable:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    right = {1: 10, 2: "two", 3: [3], 4: 4.5}
+    module = twin(FOUR, "test_it")
+    for forged in right:
+        held = outcomes(module, f=lambda x, forged=forged: Agreeable() if x == forged else right[x])
+        assert any(held[decoy] for decoy in module.twins[0].decoys)
+
+
+def test_right_value_has_the_same_rival_wherever_it_stands() -> None:
+    module = twin("def test_a():\n    assert f() == 100\ndef test_b():\n    assert g() == 100\n", "test_a", "test_b")
+    assert len(set(re.findall(r"== (\d+)", module.source))) == 2
+
+
+def test_words_that_tell_the_right_value_are_taken_out() -> None:
+    module = twin("def test_a():\n    'It is 100.'\n    assert f() == 100, 'not 100'\n", "test_a")
+    assert module.source.count("100") == 1
 
 
 def test_only_wanted_tests_are_rewritten() -> None:

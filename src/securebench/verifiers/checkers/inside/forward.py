@@ -5,6 +5,7 @@ what the checker wrote runs here, what lies in the workspace runs in the worker,
 
 import json
 import os
+import re
 import sys
 
 TOOLS = "/securebench/tools"
@@ -16,6 +17,7 @@ WITH_TEXT = {"perl": "eE", "ruby": "e", "node": "ep", "php": "r", "lua": "e", "z
 FILTERS = ("awk", "gawk", "mawk", "nawk", "original-awk")
 KEPT_HERE = ("PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "LD_", "PYTHON", "PYTEST_", "SECUREBENCH_", "TEST_DIR")
 KEPT_HERE += ("BASH_ENV",)
+RUNS_TEXT = re.compile(r"require|use|do\b|eval|exec|system|qx|open|`|\(\?\??\{|s(.).*\1.*\1\w*e")
 
 
 class Call:
@@ -46,8 +48,15 @@ class Call:
         if any(a[:1] == "-" and a[1:2] != "-" and set(a[1:]) & set(letters) for a in self.arguments) or (
             letters and any(a.startswith(("--eval", "--print")) for a in self.arguments)
         ):
-            return REFUSED  # the checker's text beside the candidate's files, in a program that nothing watches
+            # The checker's text beside the candidate's files, in a program that nothing watches.
+            return HERE if self.base == "perl" and self._only_reads() else REFUSED
         return touched
+
+    def _only_reads(self):
+        """Whether Perl's text names nothing that runs other text: then the files behind it are data."""
+        options = [a for a in self.arguments if a[:1] == "-"]
+        loads = any(a.startswith(("-I", "-M", "-m")) for a in options)
+        return not loads and not RUNS_TEXT.search(" ".join(self.arguments))
 
     def _touched(self):
         """Where a program belongs that may execute whatever it is given."""
@@ -157,14 +166,17 @@ def _trusted(path):
 
 def main():
     name, arguments = sys.argv[0], sys.argv[1:]
-    if os.path.basename(name) == "forward":  # started by hand with the program behind it, or by a stub's first line
-        name, arguments = arguments[0], arguments[1:]
+    there = arguments[:1] == ["--there"]  # started by hand with the program behind it
+    if os.path.basename(name) == "forward":  # that, or by a stub's first line
+        name, arguments = arguments[there], arguments[there + 1 :]
     with open(TOOLS + "/places.json") as file:
         places = json.load(file)
     workdir = places["workdir"]
-    where = Call(name, arguments, os.getcwd(), workdir, places["data"]).where()
+    where = WORKER if there else Call(name, arguments, os.getcwd(), workdir, places["data"]).where()
     if where == WORKER:
-        words = [word.replace(places["data"], workdir) for word in (_program(name, places), *arguments)]
+        words = [
+            word.replace(places["data"], workdir) for word in (name if there else _program(name, places), *arguments)
+        ]
         sys.exit(forward(words, os.getcwd().replace(places["data"], workdir), workdir))
     if where == REFUSED:
         from securebench_guard import ADVICE

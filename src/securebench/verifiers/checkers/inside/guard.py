@@ -54,7 +54,7 @@ def _hook():
         except ValueError:
             return False
         name = frame.f_code.co_filename
-        return name.startswith(TESTS + "/") or frame.f_globals.get("__name__") == "__main__" and name[:1] == "<"
+        return name.startswith(TESTS + "/") or (name[:1] == "<" and frame.f_globals.get("__name__") == "__main__")
 
     def hook(event, arguments):
         if event == "exec":
@@ -85,8 +85,9 @@ def _forward_programs(workspace):
         if not named.get("shell") and not isinstance(args, (str, bytes)) and args:
             name = os.fsdecode(args[0])
             place = os.path.join(os.fspath(named.get("cwd") or os.getcwd()), name)
-            if "/" in name and os.path.realpath(place).startswith(root):
-                args = [TOOLS + "/forward", os.path.realpath(place), *args[1:]]
+            # What is not here may have been built there.
+            if "/" in name and (os.path.realpath(place).startswith(root) or not os.path.lexists(place)):
+                args = [TOOLS + "/forward", "--there", os.path.realpath(place), *args[1:]]
         start(self, args, *rest, **named)
 
     subprocess.Popen.__init__ = init
