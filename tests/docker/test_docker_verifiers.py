@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from tests.attacks.repositories import judging as repositories
 from tests.attacks.repositories.cheats import CHEATS
-from tests.attacks.repositories.repositories import REPOSITORIES
+from tests.attacks.repositories.cheats import Cheat as PatchCheat
+from tests.attacks.repositories.repositories import REPOSITORIES, Repository
 from tests.attacks.terminal import judging as terminal
+from tests.attacks.terminal.cheats import Cheat as WorkspaceCheat
+from tests.attacks.terminal.tasks import TASKS, TerminalTask
+from tests.attacks.terminal.test_terminal_tasks import cases
 from tests.docker.engine import IMAGE, Imaged, own_containers
 from tests.e2e.workbench import need_bubblewrap
 
@@ -20,6 +26,7 @@ from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
 from securebench.errors import FailureReason
+from securebench.sandboxes.base import Sandbox
 from securebench.verifiers.base import Assurance, VerificationResult
 from securebench.verifiers.repo_patch import RepoPatchVerifier
 
@@ -50,22 +57,72 @@ def test_terminal_task_with_an_image(sandbox: Imaged, tmp_path: Path) -> None:
     assert own_containers() == []
 
 
-@pytest.mark.parametrize("name", ["calc"])
-def test_repository_task_with_an_image(sandbox: Imaged, tmp_path: Path, name: str) -> None:
+ALL = bool(os.environ.get("SECUREBENCH_ALL_ON_DOCKER"))  # every task and every cheat, some minutes
+TERMINAL = [*cases()] if ALL else [*cases()][:1]
+HONEST = TASKS if ALL else TASKS[:1]
+REPOSITORY_CHEATS = [
+    pytest.param(runner, cheat, id=f"{runner}: {cheat.name}")
+    for runner in ("pytest", "unittest")
+    for cheat in CHEATS
+    if runner in cheat.runners and cheat.name not in {"hangs", "does nothing"}
+    if ALL or (runner, cheat.name) == ("unittest", "package patches the reports")
+]
+
+
+def terminal_pack(directory: Path, task: TerminalTask) -> Path:
     need_bubblewrap()
-    repository = next(one for one in REPOSITORIES if one.name == name)
-    pack = tmp_path / "pack"
+    return terminal.make_pack(directory / "pack", task.tests, task.evaluation, image=IMAGE)
+
+
+@pytest.mark.parametrize("task", [pytest.param(task, id=task.name) for task in HONEST])
+def test_honest_workspace_passes(sandbox: Imaged, tmp_path: Path, task: TerminalTask) -> None:
+    pack = terminal_pack(tmp_path, task)
+    right = terminal.judge(pack, task.honest, sandbox.real)
+    assert right.passed, (right.metadata, right.stdout, right.stderr)
+    assert not terminal.judge(pack, task.wrong, sandbox.real).passed
+
+
+@pytest.mark.parametrize(("task", "cheat"), TERMINAL)
+def test_no_cheating_workspace_passes(
+    sandbox: Imaged, tmp_path: Path, task: TerminalTask, cheat: WorkspaceCheat
+) -> None:
+    assert not terminal.judge(terminal_pack(tmp_path, task), cheat.workspace, sandbox.real).passed
+
+
+@pytest.fixture(scope="module")
+def courts(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Callable[[Sandbox, Mapping[str, str]], VerificationResult]]:
+    """For each runner, a verdict on changes of one repository."""
+    need_bubblewrap()
+    return {runner: _court(tmp_path_factory.mktemp(runner), repository) for runner, repository in ATTACKED.items()}
+
+
+ATTACKED = {r.runner: r for r in REPOSITORIES if r.name in {"intervals", "calc"}}
+
+
+def _court(directory: Path, repository: Repository) -> Callable[[Sandbox, Mapping[str, str]], VerificationResult]:
+    pack = directory / "pack"
     repositories.make_pack(pack, repository, timeout_seconds=90)
     row = json.loads((pack / "tasks.jsonl").read_text())
     (pack / "tasks.jsonl").write_text(json.dumps({**row, "environment": {"image": IMAGE}}) + "\n")
     [task] = compile_benchmark_pack(load_benchmark_pack(pack / "manifest.yaml", pack / "tasks.jsonl"))
-    verifier, store = RepoPatchVerifier(), CandidateStore(tmp_path / "store")
-    forged = next(cheat for cheat in CHEATS if cheat.name == "package patches the reports")
+    verifier, store = RepoPatchVerifier(), CandidateStore(directory / "store")
 
-    def verdict(changes: Mapping[str, str]) -> VerificationResult:
-        return anyio.run(partial(repositories.judge, verifier, task, repository, changes, sandbox.real, store))
+    def verdict(sandbox: Sandbox, changes: Mapping[str, str]) -> VerificationResult:
+        return anyio.run(partial(repositories.judge, verifier, task, repository, changes, sandbox, store))
 
-    right, wrong, cheat = (verdict(c) for c in (repository.fix, repository.wrong, forged.changes(repository)))
+    return verdict
+
+
+@pytest.mark.parametrize("runner", ["pytest", "unittest"] if ALL else ["unittest"])
+def test_honest_fix_passes_and_a_wrong_one_fails(sandbox: Imaged, courts: Any, runner: str) -> None:
+    right = courts[runner](sandbox.real, ATTACKED[runner].fix)
     assert right.passed, right.stderr
-    assert (wrong.passed, cheat.passed) == (False, False)
+    assert not courts[runner](sandbox.real, ATTACKED[runner].wrong).passed
     assert own_containers() == []
+
+
+@pytest.mark.parametrize(("runner", "cheat"), REPOSITORY_CHEATS)
+def test_no_cheating_patch_passes(sandbox: Imaged, courts: Any, runner: str, cheat: PatchCheat) -> None:
+    assert not courts[runner](sandbox.real, cheat.changes(ATTACKED[runner])).passed

@@ -24,6 +24,8 @@ SOME = [
     "answers late",
     "kills everything",
 ]
+if os.environ.get("SECUREBENCH_ALL_ON_DOCKER"):  # a second to three for each
+    SOME = [*CHEATS, *ON_THE_WIRE]
 
 
 @pytest.fixture(scope="module")

@@ -116,16 +116,16 @@ def test_links_of_a_seed_that_lead_elsewhere_are_text_too(box: Box, tmp_path: Pa
     """A virtual environment links to its interpreter. Nobody follows it outside: what it leads to there never comes in."""
     (secret := tmp_path / "secret").write_text("of the host")
     (seed := tmp_path / "seed").mkdir()
-    targets = ["..", "../secret", "a/../../secret", str(secret), "/usr/bin/env", "/no//such/./thing/"]
+    targets = [str(secret), "/usr/bin/env", "/no//such/./thing/"]
     for number, target in enumerate(targets):
         os.symlink(target, seed / f"l{number}")
 
     async def body(session: Session) -> list[str]:
-        there = text(await session.run(_sh("for n in 0 1 2 3 4 5; do readlink l$n; done; cat l3 || echo nothing")))
+        there = text(await session.run(_sh("for n in 0 1 2; do readlink l$n; done; cat l0 || echo nothing")))
         return there.splitlines()
 
     assert box.session(_spec(Scratch("/work", seed=seed)), body) == [*targets, "nothing"]
-    assert (seed / "l3").read_text() == "of the host", "positive control: outside it leads there"
+    assert (seed / "l0").read_text() == "of the host", "positive control: outside it leads there"
 
 
 def test_seed_that_does_not_fit_is_refused(box: Box, tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """A staging directory of ours as a tar stream: how a scratch volume is filled before anything untrusted runs.
 
 Regular files, directories, and links, kept as text as in `seed.py`; permission bits and times are kept; the owner is
-the user of the sandbox.
+the user of the sandbox. A relative link that climbs out of the directory is left out: the daemon takes no archive that
+holds one.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
 import stat
 import tarfile
 from pathlib import Path
@@ -21,9 +23,13 @@ def write_seed(stream: BinaryIO, root: Path, user: int) -> None:
         for directory, names, files in os.walk(root, onerror=_fail):
             names.sort()
             for name in names:
-                archive.addfile(_header(Path(directory, name), root, Path(directory, name).lstat(), user))
+                path = Path(directory, name)
+                if not _climbs_out(path, root):
+                    archive.addfile(_header(path, root, path.lstat(), user))
             for name in sorted(files):
                 path = Path(directory, name)
+                if _climbs_out(path, root):
+                    continue
                 if stat.S_ISLNK(path.lstat().st_mode):
                     archive.addfile(_header(path, root, path.lstat(), user))
                 else:
@@ -38,6 +44,14 @@ def check_seed(root: Path) -> None:
             mode = path.lstat().st_mode
             if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
                 raise _refusal(path)
+
+
+def _climbs_out(path: Path, root: Path) -> bool:
+    if not path.is_symlink():
+        return False
+    target = os.readlink(path)  # noqa: PTH115 — as it is
+    place = posixpath.normpath(posixpath.join(str(path.parent.relative_to(root)), target))
+    return not target.startswith("/") and place.split("/")[0] == ".."
 
 
 def _add_file(archive: tarfile.TarFile, path: Path, root: Path, user: int) -> None:

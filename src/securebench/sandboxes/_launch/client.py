@@ -24,6 +24,7 @@ from securebench.sandboxes._launch import wire as _wire
 from securebench.sandboxes._outcome import Ending, from_wait_status
 
 _CONTROL_BYTES = 4096
+_BEGIN_SECONDS = 30.0
 
 # Last on the path: where we are installed there may be modules named like those of the standard library.
 _PROGRAM = (
@@ -148,13 +149,17 @@ class Launcher:
             os.close(payload)
 
     async def begin(self, request: Request) -> int:
-        """Make the command's process, which then waits for `go`; its process id on the host. Raises SandboxError."""
+        """Make the command's process, which then waits for `go`; its process id on the host. Raises SandboxError.
+
+        Not to be cancelled half-way: a process nobody knows of would never be reaped, and its namespace never end."""
         numbers = " ".join(str(number) for number, _ in request.channels).encode()
         words = [os.fsencode(word) for word in (*request.argv, *request.env)]
         items = [os.fsencode(request.cwd), str(len(request.argv)).encode(), request.limits, numbers, *words]
         self.send(b"R", items, _real([*request.stdio, *(fd for _, fd in request.channels), *request.groups]))
-        answer, _ = await self.receive()
-        return int(answer[1])
+        with anyio.move_on_after(_BEGIN_SECONDS, shield=True):
+            answer, _ = await self.receive()
+            return int(answer[1])
+        raise SandboxError(f"the launcher of the sandbox made no process within {_BEGIN_SECONDS:.0f} s")
 
     def go(self) -> None:
         """Let the command begin."""
