@@ -24,7 +24,7 @@ from securebench.verifiers._text_answers import typed
 from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
 from securebench.verifiers.host_tools import host_sandbox
 from securebench.verifiers.rooms.libraries import pytest_mounts
-from securebench.verifiers.suites.broken import broken, broken_by_itself
+from securebench.verifiers.suites.broken import broken
 from securebench.verifiers.suites.command import CommandTask, CommandVerdict
 from securebench.verifiers.suites.evaluation import (
     Control,
@@ -154,11 +154,12 @@ async def _judged_change(
         apply_delta(repository.pristine, delta)
     except ValueError as error:
         raise IntegrityError(f"the candidate was not made from this task's repository: {error}") from error
-    policy = typed(RepoPatchEval, verification.tests, verification.task_id).candidate_policy
+    values = typed(RepoPatchEval, verification.tests, verification.task_id).candidate_policy
     try:
-        return ChangePolicy.of(policy, repository.protected).judge(delta, store.read)
+        policy = ChangePolicy.of(values, repository.protected)
     except ValueError as error:
         raise PackError(f"task {verification.task_id}: candidate_policy: {error}") from error
+    return policy.judge(delta, store.read)  # what goes wrong from here on is about the candidate's bytes
 
 
 async def _verdict(task_id: str, task: SuiteTask, tree: Tree, judgement: Judgement) -> VerificationResult:
@@ -171,7 +172,7 @@ async def _verdict(task_id: str, task: SuiteTask, tree: Tree, judgement: Judgeme
     if reason is None:
         sabotage = await _sabotage(task, tree)
         controls.append(sabotage)
-        if not sabotage.held:
+        if sabotage.held is False:
             reason, message = FailureReason.TAMPERING, f"the suite passes on broken code: {sabotage.detail}"
     return VerificationResult(
         task_id=task_id,
@@ -189,18 +190,12 @@ async def _verdict(task_id: str, task: SuiteTask, tree: Tree, judgement: Judgeme
 
 async def _sabotage(task: SuiteTask, tree: Tree) -> Control:
     if task.repository.gold is None:
-        return Control("sabotage", True, "not run: the row has no gold patch to say what to break")
+        return Control("sabotage", None, "not run: the row has no gold patch to say what to break")
     if not task.sabotage_fails:
-        return Control("sabotage", True, "not run: no test fails on the broken reference")
+        return Control("sabotage", None, "not run: no test fails on the broken reference")
     run = await task.run(await to_thread.run_sync(broken, task.repository, tree))
-    control = judge_sabotage(task.staged, run.report, task.sabotage_fails)
-    if control.held:
-        return control
-    # A fix that goes its own way may not need what the gold patch mends; then what it changed itself is broken.
-    own = await to_thread.run_sync(broken_by_itself, task.repository, tree)
-    if own is None:
-        return control
-    run = await task.run(own)
+    # Only what the gold patch mends is broken, never what the candidate chose: breaking its own functions would break
+    # whatever forges the results along with them.
     return judge_sabotage(task.staged, run.report, task.sabotage_fails)
 
 

@@ -1,4 +1,4 @@
-"""Fixes that go another way than the gold patch, and tables of parameters: the honest pass, the forgers do not."""
+"""Fixes that go another way than the gold patch, and tables of parameters, where forgers could hide."""
 
 from __future__ import annotations
 
@@ -55,11 +55,20 @@ def court(tmp_path_factory: pytest.TempPathFactory) -> partial[VerificationResul
     return partial(ask)
 
 
-def test_fix_that_leaves_the_gold_patchs_function_unused_passes(court: partial[VerificationResult]) -> None:
-    result = court(OWN_WAY)
+def test_fix_in_the_gold_patchs_place_passes(court: partial[VerificationResult]) -> None:
+    result = court(dict(REPOSITORY.fix))
     assert result.passed, (result.stderr, result.controls)
     assert [control["held"] for control in result.controls] == [True, True, True]
     assert result.metadata["twins"]["chance_of_guessing"] == 0.125
+
+
+def test_fix_that_leaves_the_gold_patchs_function_unused_cannot_be_told_from_a_forger(
+    court: partial[VerificationResult],
+) -> None:
+    """The price of sabotage, and documented: it passes on broken code, and that is all anybody outside can see."""
+    result = court(OWN_WAY)
+    assert (result.passed, result.failure_reason) == (False, FailureReason.TAMPERING)
+    assert [control["held"] for control in result.controls] == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from securebench.candidates.tree import EntryKind, Tree, TreeEntry, delta_between
 from securebench.verifiers.suites.overlays import laid_over
 from securebench.verifiers.suites.repository_task import RepositoryTask
-from securebench.verifiers.suites.sabotage import own_sabotaged, sabotaged
+from securebench.verifiers.suites.sabotage import sabotaged
 
 MAX_TAKEN_APART = 512 * 1024
 
@@ -32,18 +32,6 @@ def broken(task: RepositoryTask, tree: Tree) -> Tree:
         else:
             gone.append(path)
     return laid_over(tree, put, gone)
-
-
-def broken_by_itself(task: RepositoryTask, tree: Tree) -> Tree | None:
-    """`tree` with every function broken that it does not share with the pristine one; None where there is none."""
-    put = []
-    for path in delta_between(task.pristine, tree).paths:
-        if path.endswith(".py") and path not in task.protected:
-            text = own_sabotaged(*(_source(task, version, path) for version in (task.pristine, tree)))
-            if text is not None:
-                data = text.encode()
-                put.append(TreeEntry.file(path, task.store.put(data), len(data)))
-    return laid_over(tree, put) if put else None
 
 
 def _source(task: RepositoryTask, tree: Tree, path: str) -> str | None:

@@ -90,7 +90,7 @@ class CommandTask:
         if fault is not None:
             return CommandVerdict(False, fault, Assurance.SHARED_PROCESS)
         if not self.sabotage_fails:
-            control = Control("sabotage", True, "not run: no gold patch, or breaking it makes no difference")
+            control = Control("sabotage", None, "not run: no gold patch, or breaking it makes no difference")
             return CommandVerdict(True, "", Assurance.SHARED_PROCESS, (control,))
         held = await self._beside(broken(self.repository, tree)) is not None
         control = Control("sabotage", held, "the command on broken code " + ("failed" if held else "was satisfied"))

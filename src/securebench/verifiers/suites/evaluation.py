@@ -16,7 +16,7 @@ class Control:
     """One thing run beside the tests: what had to come out, and whether it did."""
 
     name: str
-    held: bool
+    held: bool | None  # None: it was not run, and so shows nothing
     detail: str = ""
 
     def as_record(self) -> dict[str, object]:
@@ -52,7 +52,7 @@ def judge_suite(staged: Staged, report: Report, must_fail: Collection[str] | Non
     controls = (_canary(staged, report), _twins(staged, report, must_fail))
     if not report.ended:
         return SuiteVerdict(outcomes, controls, FailureReason.TESTS_FAILED, "the suite did not come to its end")
-    broken = [control.name for control in controls if not control.held]
+    broken = [control.name for control in controls if control.held is False]
     if broken and "passed" in outcomes.values():
         message = f"the suite reported what cannot be: {', '.join(broken)}"
         return SuiteVerdict(outcomes, controls, FailureReason.TAMPERING, message)

@@ -48,20 +48,6 @@ def gutted(source: str, names: frozenset[str]) -> str | None:
         return None
 
 
-def own_sabotaged(before: str | None, candidate: str | None) -> str | None:
-    """The candidate's version with every function broken that it changed itself, all else as it wrote it; None where it
-    changed none. For a fix that goes another way than the gold patch: there the gold patch's functions may stand
-    unused."""
-    if candidate is None:
-        return None
-    try:
-        old, new = _Outline(before or ""), _Outline(candidate)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    names = frozenset(name for name, body in new.functions.items() if old.functions.get(name) != body)
-    return gutted(candidate, names) if names else None
-
-
 def _parsed(source: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the candidate's style; nobody here can act on them

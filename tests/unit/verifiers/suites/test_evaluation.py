@@ -14,7 +14,7 @@ from securebench.errors import FailureReason, PackError
 from securebench.verifiers.suites.evaluation import decoys_that_fail, guessing, judge_sabotage, judge_suite
 from securebench.verifiers.suites.ids import TestId, read_id
 from securebench.verifiers.suites.observations import read_report
-from securebench.verifiers.suites.sabotage import changed_functions, gutted, own_sabotaged, sabotaged
+from securebench.verifiers.suites.sabotage import changed_functions, gutted, sabotaged
 from securebench.verifiers.suites.staging import Staged, stage_suite
 
 SOURCE = "def test_a():\n    assert f() == 1\n\ndef test_b():\n    assert g()\n"
@@ -140,19 +140,9 @@ def test_chance_of_guessing_is_one_where_nothing_has_twins() -> None:
     assert guessing(s, [A], must_fail=()) == 1.0
 
 
-def test_fix_that_goes_its_own_way_is_broken_where_it_went() -> None:
-    candidate = BEFORE.replace("return 2", "return 3") + "print('outside')\n"
-    text = own_sabotaged(BEFORE, candidate)
-    assert text is not None
-    assert "print('outside')" in text
-    assert text.count("raise RuntimeError") == 1
-    assert own_sabotaged(BEFORE, BEFORE + "print('outside')\n") is None
-    assert own_sabotaged(None, "def broken(:") is None
-
-
 def test_hostile_source_cannot_stop_the_one_who_breaks_it() -> None:
     for text in ("x = " + "-" * 100_000 + "1", "def f(): return " + "a." * 20_000 + "b", "f = '\\d'\ndef f(): pass"):
-        own_sabotaged("", text)
+        changed_functions("", text)
         gutted(text, frozenset({"f"}))
 
 
