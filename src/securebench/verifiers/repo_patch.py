@@ -17,7 +17,7 @@ from securebench.candidates.change_policy import ChangePolicy, Judgement
 from securebench.candidates.patch_application import apply_patch
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree, TreeEntry, apply_delta, delta_between
-from securebench.errors import FailureReason, InfrastructureError, IntegrityError, PackError
+from securebench.errors import CandidateError, FailureReason, InfrastructureError, IntegrityError, PackError
 from securebench.families.repo_patch import IdSuite, RepoPatchEval
 from securebench.sandboxes.base import Sandbox
 from securebench.verifiers._text_answers import typed
@@ -72,7 +72,6 @@ class SuiteTask:
 class RepoPatchVerifier:
     """Keeps what it learned about a task for the other attempts of the same run."""
 
-    _tasks: dict[tuple[str, bytes], RepositoryTask] = field(default_factory=dict)
     _suites: dict[tuple[str, bytes], SuiteTask | CommandTask] = field(default_factory=dict)
     _locks: dict[tuple[str, bytes], anyio.Lock] = field(default_factory=dict)
 
@@ -82,23 +81,22 @@ class RepoPatchVerifier:
             raise InfrastructureError("a patch cannot be verified without a sandbox and a candidate store")
         key = verification.task_id, verification.seed
         async with self._locks.setdefault(key, anyio.Lock()):
-            if key not in self._tasks:
-                self._tasks[key] = await load_repository_task(verification, sandbox, store)
-            repository = self._tasks[key]
             if key not in self._suites:
-                self._suites[key] = await _ready_task(repository, verification, sandbox, store)
+                try:
+                    self._suites[key] = await _ready_task(verification, sandbox, store)
+                except CandidateError as error:  # only the pack's own bytes were looked at so far
+                    raise PackError(f"task {verification.task_id}: {error}") from error
             task = self._suites[key]
-        judgement = await _judged_change(verification, repository, sandbox, store)
+        judgement = await _judged_change(verification, task.repository, sandbox, store)
         judgement.check()
-        tree = apply_delta(repository.pristine, judgement.allowed)
+        tree = apply_delta(task.repository.pristine, judgement.allowed)
         if isinstance(task, CommandTask):
             return _command_result(task.task_id, await task.judge(tree), judgement)
         return await _verdict(verification.task_id, task, tree, judgement)
 
 
-async def _ready_task(
-    repository: RepositoryTask, verification: Verification, sandbox: Sandbox, store: CandidateStore
-) -> SuiteTask | CommandTask:
+async def _ready_task(verification: Verification, sandbox: Sandbox, store: CandidateStore) -> SuiteTask | CommandTask:
+    repository = await load_repository_task(verification, sandbox, store)
     suite = repository.suite
     if isinstance(suite, IdSuite):
         return await _suite_task(repository, suite, verification, sandbox, store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,10 @@ from tests.attacks.repositories.judging import judge, make_pack
 from tests.attacks.repositories.repositories import Repository
 from tests.e2e.workbench import need_bubblewrap
 
+from securebench.benchmark_compiler import compile_benchmark_pack
+from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
-from securebench.errors import FailureReason
+from securebench.errors import FailureReason, PackError
 from securebench.sandboxes.bubblewrap import BubblewrapSandbox
 from securebench.verifiers.base import VerificationResult
 from securebench.verifiers.repo_patch import RepoPatchVerifier
@@ -88,3 +91,16 @@ def test_table_of_parameters_is_no_hiding_place(court: partial[VerificationResul
 
 def test_wrong_fix_is_only_wrong(court: partial[VerificationResult]) -> None:
     assert court(dict(REPOSITORY.wrong)).failure_reason is FailureReason.TESTS_FAILED
+
+
+def test_repository_that_does_not_fit_is_the_packs_fault(tmp_path: Path) -> None:
+    """The same room that is the candidate's failure when its own files fill it."""
+    need_bubblewrap()
+    pack = tmp_path / "pack"
+    make_pack(pack, REPOSITORY)
+    row = json.loads((pack / "tasks.jsonl").read_text())
+    (pack / "tasks.jsonl").write_text(json.dumps({**row, "environment": {"resources": {"disk": "4k"}}}) + "\n")
+    [task] = compile_benchmark_pack(load_benchmark_pack(pack / "manifest.yaml", pack / "tasks.jsonl"))
+    store = CandidateStore(tmp_path / "store")
+    with pytest.raises(PackError, match="where they run"):
+        anyio.run(partial(judge, RepoPatchVerifier(), task, REPOSITORY, OWN_WAY, BubblewrapSandbox(), store))
