@@ -4,39 +4,46 @@ Schema 0.2 keeps working for ever; 0.3 is 0.2 plus optional sections."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, StringConstraints, Tag, model_validator
+from pydantic import Discriminator, Field, StringConstraints, model_validator
 
 from securebench import _fs, _yaml
-from securebench._canonical import digest_value
-from securebench._schema import ClosedModel, RelativePath, Schema
+from securebench._canonical import digest_bytes, digest_value
+from securebench._schema import ClosedModel, Schema
 from securebench._yaml import YamlDocument
 from securebench.dangerous_commands import VerificationPolicy
+from securebench.env_file import load_env_file
 from securebench.errors import ConfigError, Problem, os_reason
-from securebench.families.base import Argument, Argv, Seconds, Text
-from securebench.pack_schema import Domain, Size
+from securebench.families.base import Seconds, Text
+from securebench.harness_schema import (
+    AgentCliConfig,
+    BudgetSection,
+    ChatConfig,
+    ChatHarness,
+    ClaudeCodeHarness,
+    CodexHarness,
+    CommandHarness,
+    ConstantHarness,
+    ControlHarness,
+    EnvName,
+    HarnessSection,
+    PathText,
+    Positive,
+    Url,
+)
+from securebench.pack_schema import Size
+
+__all__ = ["TESTER", "TesterConfig", "load_env_file", "load_tester_config", "parse_tester_config"]
 
 SUPPORTED_SCHEMA_VERSIONS = ("0.2", "0.3")
-MAX_ENV_BYTES = 256 * 1024
+MAX_PROMPT_BYTES = 256 * 1024
 
 RunId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
-EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
-Positive = Annotated[int, Field(gt=0)]
-Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$", max_length=2000)]
-
-
-def _no_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("contains a NUL character")
-    return text
-
-
-PathText = Annotated[str, StringConstraints(min_length=1, max_length=4096), AfterValidator(_no_nul)]
 
 
 class RunSection(ClosedModel):
@@ -72,12 +79,6 @@ class SandboxSection(ClosedModel):
     pull: Literal["missing", "never"] = "missing"
 
 
-class BudgetSection(ClosedModel):
-    tokens: Positive | None = None
-    usd: Annotated[float, Field(gt=0)] | None = None
-    seconds: Seconds | None = None
-
-
 class JudgeSection(ClosedModel):
     """The model that judges prose: an OpenAI-compatible endpoint, and how often it is asked."""
 
@@ -96,96 +97,6 @@ class ExecutorSection(ClosedModel):
 
 class RecordsSection(ClosedModel):
     sign: bool = True
-
-
-def _command_shape(value: object) -> str:
-    return "shell" if isinstance(value, str) else "argv"
-
-
-class CommandConfig(ClosedModel):
-    """A fixed command: a string is given to `sh -lc`, a list is run as it stands."""
-
-    command: Annotated[Annotated[Argument, Tag("shell")] | Annotated[Argv, Tag("argv")], Discriminator(_command_shape)]
-    artifact_path: RelativePath | None = None
-    task_file: RelativePath = "task.json"
-    timeout_seconds: Seconds | None = None
-    allowed_domains: tuple[Domain, ...] = ()
-
-
-class AgentCliConfig(ClosedModel):
-    """What the agent command-line tools have in common."""
-
-    version: Text | None = None
-    task_file: RelativePath = "task.json"
-    timeout_seconds: Seconds = 900.0
-    allowed_domains: tuple[Domain, ...] = ()
-
-
-class CodexConfig(AgentCliConfig):
-    model: Text
-
-
-class ClaudeCodeConfig(AgentCliConfig):
-    model: Text = "sonnet"
-
-
-class ChatConfig(ClosedModel):
-    """Any OpenAI-compatible endpoint."""
-
-    base_url: Url
-    model: Text
-    api_key_env: EnvName | None = None
-    timeout_seconds: Seconds = 300.0
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    max_tokens: Positive | None = None
-
-
-class ControlConfig(ClosedModel):
-    """Control agents take no settings."""
-
-
-class ConstantConfig(ClosedModel):
-    response: str = "A"
-
-
-class _Harness(ClosedModel):
-    env: tuple[EnvName, ...] = ()
-
-
-class CommandHarness(_Harness):
-    type: Literal["command"]
-    config: CommandConfig
-
-
-class CodexHarness(_Harness):
-    type: Literal["codex"]
-    config: CodexConfig
-
-
-class ClaudeCodeHarness(_Harness):
-    type: Literal["claude_code"]
-    config: ClaudeCodeConfig = Field(default_factory=ClaudeCodeConfig)
-
-
-class ChatHarness(_Harness):
-    type: Literal["chat"]
-    config: ChatConfig
-
-
-class ControlHarness(_Harness):
-    type: Literal["null", "echo"]
-    config: ControlConfig = Field(default_factory=ControlConfig)
-
-
-class ConstantHarness(_Harness):
-    type: Literal["constant"]
-    config: ConstantConfig = Field(default_factory=ConstantConfig)
-
-
-HarnessSection = Annotated[
-    CommandHarness | CodexHarness | ClaudeCodeHarness | ChatHarness | ControlHarness | ConstantHarness,
-    Discriminator("type"),
-]
 
 
 class TesterFile02(ClosedModel):
@@ -236,8 +147,12 @@ class TesterConfig:
     judge: JudgeSection | None
     executor: ExecutorSection
     records: RecordsSection
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
     judge_key: str | None = field(default=None, repr=False)
+    base: Path = Path()  # what relative paths of the file are relative to
+    prompt: bytes | None = field(default=None, repr=False)  # the operator's own template, if the file names one
+    environ: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """All variables the operator has: keys are taken from here by name, and go to the broker only."""
 
     @property
     def run_id(self) -> str:
@@ -255,6 +170,7 @@ class TesterConfig:
                 # Where an image comes from decides nothing: the one that ran is in the record by its digest.
                 "sandbox": self.sandbox.model_dump(mode="json", exclude={"pull"}),
                 "budget": self.budget.model_dump(mode="json"),
+                **({"prompt": digest_bytes(self.prompt)} if self.prompt is not None else {}),
                 **({"judge": self.judge.model_dump(mode="json")} if self.judge else {}),
                 "attempts": self.run.attempts,
                 "seed": self.run.seed,
@@ -302,7 +218,24 @@ def _resolve(document: YamlDocument, base: Path, env: Mapping[str, str]) -> Test
         records=extended.records if extended else RecordsSection(),
         env={name: env[name] for name in model.harness.env if name in env},
         judge_key=_judge_key(extended.judge if extended else None, env),
+        base=base,
+        prompt=_prompt(model.harness.config, base),
+        environ=env,
     )
+
+
+def _prompt(config: ClosedModel, base: Path) -> bytes | None:
+    if not isinstance(config, AgentCliConfig | ChatConfig) or config.prompt is None:
+        return None
+    path = base / config.prompt
+    try:
+        with _fs.open_named(path) as file:
+            data = file.read(MAX_PROMPT_BYTES + 1)
+    except OSError as error:
+        raise ConfigError([Problem(str(path), 0, "harness.config.prompt", os_reason(error))]) from error
+    if len(data) > MAX_PROMPT_BYTES:
+        raise ConfigError([Problem(str(path), 0, "", f"file is larger than {MAX_PROMPT_BYTES} bytes")])
+    return data
 
 
 def _judge_key(judge: JudgeSection | None, env: Mapping[str, str]) -> str | None:
@@ -327,50 +260,3 @@ def _check_version(document: YamlDocument) -> None:
     if meant not in SUPPORTED_SCHEMA_VERSIONS:
         raise ConfigError(document.problems)
     document.value = value | {"schema_version": meant}
-
-
-_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)", re.ASCII)
-
-
-def load_env_file(path: Path | str) -> dict[str, str]:
-    """`NAME=value` lines, with comments, `export` and matching quotes. Raises ConfigError; never shows a value."""
-    path = Path(path)
-    try:
-        with _fs.open_named(path) as file:
-            data = file.read(MAX_ENV_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError([Problem(str(path), 0, "", os_reason(error))]) from error
-    except UnicodeDecodeError as error:
-        place = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError([Problem(str(path), place, "", "not UTF-8")]) from None  # the cause holds the whole file
-    if len(data) > MAX_ENV_BYTES:
-        raise ConfigError([Problem(str(path), 0, "", f"file is larger than {MAX_ENV_BYTES} bytes")])
-    result: dict[str, str] = {}
-    problems = []
-    for number, line in enumerate(text.split("\n"), 1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        match = _ENV_LINE.fullmatch(stripped)
-        if match is None:
-            problems.append(Problem(str(path), number, "", "expected NAME=value"))
-            continue
-        name, value = match[1], _env_value(match[2].strip())
-        if value is None or "\0" in value:
-            problems.append(Problem(str(path), number, name, "has unbalanced quotes or a NUL character"))
-        elif name in result:
-            problems.append(Problem(str(path), number, name, "is set twice"))
-        else:
-            result[name] = value
-    if problems:
-        raise ConfigError(problems)
-    return result
-
-
-def _env_value(text: str) -> str | None:
-    """What stands between quotes, or before a comment; None where a quote is not closed."""
-    if text[:1] in {"'", '"'}:
-        value, closed, rest = text[1:].partition(text[0])
-        return value if closed and (not rest or rest.lstrip().startswith("#")) else None
-    return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].rstrip()

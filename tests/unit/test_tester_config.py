@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from securebench import tester_config
+from securebench.env_file import MAX_ENV_BYTES
 from securebench.errors import ConfigError
+from securebench.harness_schema import CommandHarness
 from securebench.tester_config import (
-    MAX_ENV_BYTES,
-    CommandHarness,
     load_env_file,
     load_tester_config,
     parse_tester_config,

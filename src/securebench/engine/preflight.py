@@ -8,6 +8,7 @@ from pathlib import Path
 from securebench.benchmark_pack import BenchmarkPack
 from securebench.environment import DEFAULT_WORKDIR
 from securebench.errors import ConfigError, Problem, SandboxError
+from securebench.harness_schema import BudgetSection
 from securebench.sandboxes.base import (
     HOST_ROOT_PATHS,
     HostRoot,
@@ -18,7 +19,7 @@ from securebench.sandboxes.base import (
     Scratch,
 )
 from securebench.sandboxes.canary import run_canary
-from securebench.tester_config import BudgetSection, TesterConfig
+from securebench.tester_config import TesterConfig
 
 MAX_CANARIES = 16
 

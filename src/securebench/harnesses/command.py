@@ -10,6 +10,7 @@ from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.extraction import artifact_for, text_from_file, text_from_stdout
 from securebench.errors import CandidateError, ConfigError, FailureReason, ProducerError
 from securebench.families.base import CandidateKind
+from securebench.harness_schema import CommandConfig
 from securebench.harnesses.base import ProducerRequest, Production
 from securebench.harnesses.workspace import extracted, open_workspace, take
 from securebench.sandboxes.base import (
@@ -24,7 +25,7 @@ from securebench.sandboxes.base import (
     Scratch,
     Session,
 )
-from securebench.tester_config import CommandConfig, SandboxSection
+from securebench.tester_config import SandboxSection
 from securebench.workspaces.workspace import Workspace
 
 DEFAULT_TIMEOUT = 300.0

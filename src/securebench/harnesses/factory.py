@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from securebench.errors import ConfigError
+from securebench.harness_schema import ChatHarness, CommandHarness, ConstantHarness, ControlHarness
 from securebench.harnesses.base import HarnessProducer
 from securebench.harnesses.command import CommandHarnessProducer
 from securebench.harnesses.controls import ControlProducer
 from securebench.sandboxes.base import Sandbox
-from securebench.tester_config import ChatHarness, CommandHarness, ConstantHarness, ControlHarness, TesterConfig
+from securebench.tester_config import TesterConfig
 
 
 def needs_sandbox(config: TesterConfig) -> bool:
