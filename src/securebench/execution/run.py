@@ -13,11 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-import anyio
-
 from securebench._fs import open_directory, settle_times, write_new
 from securebench._leftovers import staging_directory
 from securebench._proc import Capture
+from securebench._tasks import side_tasks
 from securebench.errors import CandidateError, SandboxError
 from securebench.execution.guard_files import guard_for
 from securebench.execution.harvest import MAX_REPORT, Harvest, Report, bytes_left, read_report, take_outputs
@@ -154,14 +153,9 @@ class _Run:
 @asynccontextmanager
 async def _reading(capture: Capture, ours: socket.socket) -> AsyncIterator[None]:
     """Take what the guard reports while the program runs, so that a full socket never holds it up."""
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(capture.drain, ours.fileno())
-            yield
-            tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        # The task is our business; a caller sees the one error there was.
-        raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+    async with side_tasks() as tasks:
+        tasks.start_soon(capture.drain, ours.fileno())
+        yield
     capture.finish(ours.fileno())
 
 

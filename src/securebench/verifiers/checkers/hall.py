@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 
 from securebench import _json
+from securebench._tasks import one_error
 from securebench.errors import ConfigError, SandboxError
 from securebench.sandboxes.base import Command, Outcome, Sandbox, SandboxResult, SandboxSpec, Session
 from securebench.verifiers.checkers.tools import concierge_program, worker_program
@@ -67,16 +68,13 @@ async def hold(hall: Hall, start: Mapping[str, Any]) -> Seen:
     """Run one checker to its end. Raises SandboxError where the host failed."""
     seen = Seen()
     room = Room(hall.checker_sandbox, hall.checker, CheckerProgram("checker", concierge_program(), hall.python))
-    try:
-        async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
-            tasks.start_soon(room.live)
-            try:
-                await _converse(hall, start, room, _Worker(hall, stack, seen), seen)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await room.leave(FAREWELL_SECONDS)
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+    async with one_error(), anyio.create_task_group() as tasks, AsyncExitStack() as stack:
+        tasks.start_soon(room.live)
+        try:
+            await _converse(hall, start, room, _Worker(hall, stack, seen), seen)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await room.leave(FAREWELL_SECONDS)
     seen.checker = room.result
     return seen
 

@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from securebench._tasks import one_error
 from securebench.errors import FailureReason, PackError, SandboxError
 from securebench.sandboxes.base import Outcome, Sandbox, SandboxResult, SandboxSpec
 from securebench.verifiers.rooms.codec import CodecError, decode, encode
@@ -74,16 +75,13 @@ class Conversation:
 async def converse(rooms: Rooms, start: Mapping[str, Any], source: str, meter: Meter) -> Conversation:
     """Run one suite. Raises PackError and SandboxError for what is not the candidate's doing."""
     seen = Conversation()
-    try:
-        async with anyio.create_task_group() as tasks:
-            relay = _Relay(rooms, source, meter, seen, tasks)
-            try:
-                await relay.run(start)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await relay.leave()
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+    async with one_error(), anyio.create_task_group() as tasks:
+        relay = _Relay(rooms, source, meter, seen, tasks)
+        try:
+            await relay.run(start)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await relay.leave()
     return seen
 
 
