@@ -1,7 +1,8 @@
 """`python -m securebench.testing.model_server [SCRIPT.json] [--record FILE] [--no-key]`: the server as a process.
 
 Its first line on stdout is a JSON object with url, base_url, key and model. It ends when its stdin does, so that no
-server outlives its test. A script is a list of turns, or `{"scenes": [{"mentions": TEXT, "turns": […]}], "turns": […]}`;
+server outlives its test. A script is a list of turns, or
+`{"scenes": [{"mentions": TEXT, "turns": […]}], "turns": […]}`;
 a turn has the fields of `Turn`, and `run`, a list of shell commands, beside `tool_calls`."""
 
 from __future__ import annotations
