@@ -1,4 +1,4 @@
-"""The directories of an image store: its lock, its work in progress, and what a crash left behind."""
+"""The directories of a store by content: its lock, its work in progress, and what a crash left behind."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Shelf:
-    """Where a store lies on disk."""
+    """Where a store lies on disk. `what` names it in messages."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, what: str = "image store") -> None:
         self.root = root
+        self._what = what
         self.names = root / "names.json"
         self.images = root / "sha256"
         self._work = root / "tmp"
@@ -103,5 +104,5 @@ class Shelf:
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
             raise StoreError(
-                f"image store {self.root}: {reason}; free some space or set SECUREBENCH_HOME to another directory"
+                f"{self._what} {self.root}: {reason}; free some space or set SECUREBENCH_HOME to another directory"
             ) from error
