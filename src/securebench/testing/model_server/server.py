@@ -14,6 +14,7 @@ from anyio.from_thread import start_blocking_portal
 
 from securebench import _json
 from securebench._canonical import digest_value
+from securebench._tasks import side_tasks
 from securebench.testing.model_server.asked import PATHS, Asked, read
 from securebench.testing.model_server.connection import Connection, Dropped, Request
 from securebench.testing.model_server.replies import streamed, whole
@@ -124,14 +125,11 @@ async def serve_model(
 ) -> AsyncIterator[ModelServer]:
     """Serve on a free port of loopback until the block ends."""
     server = ModelServer(script, scenes, key, models)
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, side_tasks() as tasks:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 — no Django here
         server.url = f"http://127.0.0.1:{port}"
         tasks.start_soon(listener.serve, server.handle)
-        try:
-            yield server
-        finally:
-            tasks.cancel_scope.cancel()
+        yield server
 
 
 @contextmanager
