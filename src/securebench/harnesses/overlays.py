@@ -12,7 +12,6 @@ Rules kept here:
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ import anyio
 from securebench._fs import open_directory, settle_times
 from securebench.errors import ConfigError, IntegrityError
 from securebench.harnesses.tools.cache import OverlayRecord, Package, ToolCache, signature_of, summary_of
-from securebench.harnesses.tools.description import Build, Libc, Tool, check_spec, is_exact, load_tool
+from securebench.harnesses.tools.description import Build, Libc, Tool, check_spec, is_exact, load_tool, machine_name
 from securebench.harnesses.tools.integrity import integrity_of, verify_integrity
 from securebench.harnesses.tools.npm import Npm, OnProgress, Published, parse_dependency
 from securebench.harnesses.tools.tarball import unpack
@@ -87,7 +86,7 @@ async def install_tool(
     """`install_overlay` for a tool described elsewhere."""
     cache = cache or ToolCache()
     spec = check_spec(version or tool.version)
-    machine = platform.machine()
+    machine = machine_name()
     libcs = tool.libcs(machine)
     wanted = libc or libcs[0]
     if wanted not in libcs:

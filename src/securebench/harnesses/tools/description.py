@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,12 @@ _TOOL = re.compile(r"[a-z][a-z0-9_]{0,31}")
 def is_exact(spec: str) -> bool:
     """Whether it is one version, such as 1.2.3 or 1.2.3-beta.1, and not a name for one."""
     return len(spec) <= 128 and _EXACT.fullmatch(spec) is not None
+
+
+def machine_name() -> str:
+    """The kind of processor of this host, in the words of data files."""
+    machine = platform.machine()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
 
 
 def check_spec(spec: str) -> str:
