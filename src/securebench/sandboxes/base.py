@@ -26,6 +26,8 @@ from typing import Protocol, runtime_checkable
 from securebench.errors import ConfigError
 
 MIB = 1024 * 1024
+LISTENER_PORTS = range(1024, 65536)
+MOST_LISTENERS = 16
 
 
 class Guarantee(StrEnum):
@@ -114,7 +116,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """Everything that decides what a sandbox is. Frozen, so it can be digested into a record."""
+    """Everything that decides what a sandbox is. Frozen, so it can be digested into a record.
+
+    `listeners` are TCP ports of the sandbox's own 127.0.0.1 that the host answers (`Session.listener`): all that can be
+    reached from inside. They need `Network.LOOPBACK`."""
 
     root: Root = field(default_factory=HostRoot)
     mounts: tuple[Mount, ...] = ()
@@ -125,6 +130,7 @@ class SandboxSpec:
     require: frozenset[Guarantee] = ISOLATED
     capabilities: frozenset[str] = frozenset()
     user: int = 65534  # the user id seen inside
+    listeners: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         targets = [_absolute(mount.target) for mount in self.mounts]
@@ -136,6 +142,7 @@ class SandboxSpec:
         _absolute(self.cwd)
         if self.network is Network.UNSAFE_HOST and Guarantee.NET in self.require:
             raise ConfigError("a sandbox with the host's network cannot require the guarantee net; require fs and pid")
+        _check_listeners(self.listeners, self.network)
 
     @property
     def scratches(self) -> tuple[Scratch, ...]:
@@ -151,6 +158,21 @@ def refuse_host_network(spec: SandboxSpec, backend: str) -> None:
     """For backends that do not give the host's network away. Raises ConfigError."""
     if spec.network is Network.UNSAFE_HOST:
         raise ConfigError(f"the {backend} sandbox never gives the host's network; only bubblewrap does, when asked")
+
+
+def refuse_listeners(spec: SandboxSpec, backend: str) -> None:
+    """For backends without a network of the sandbox's own. Raises ConfigError."""
+    if spec.listeners:
+        raise ConfigError(f"the {backend} sandbox has no network of its own to listen in; use bubblewrap or docker")
+
+
+def _check_listeners(ports: tuple[int, ...], network: Network) -> None:
+    if ports and network is not Network.LOOPBACK:
+        raise ConfigError(f"sandbox listeners need the network {Network.LOOPBACK}, not {network}")
+    if wrong := [port for port in ports if port not in LISTENER_PORTS]:
+        raise ConfigError(f"sandbox listener port {wrong[0]} is not from {LISTENER_PORTS[0]} to {LISTENER_PORTS[-1]}")
+    if len(set(ports)) != len(ports) or len(ports) > MOST_LISTENERS:
+        raise ConfigError(f"sandbox listeners must be distinct ports, at most {MOST_LISTENERS} of them")
 
 
 def _absolute(path: str) -> PurePosixPath:
@@ -278,6 +300,14 @@ class Session(Protocol):
 
     def scratch(self, target: str) -> int:
         """A directory descriptor on a scratch of a stopped session, owned by the session."""
+        ...
+
+    def listener(self, port: int) -> socket.socket:
+        """The listening, non-blocking socket of a port the spec names, for the host to accept on.
+
+        Ready before the first command, so that nothing inside can take the port. Owned by the session and closed when
+        it stops or closes; who then waits on it in `anyio.wait_readable` gets `ClosedResourceError`. Raises
+        SandboxError."""
         ...
 
 

@@ -1,9 +1,9 @@
 """The embedded backend: bubblewrap. No daemon, no root needed, milliseconds.
 
-A spec without scratch directories has nothing that commands could share: each gets a fresh sandbox, executed by
-bubblewrap directly, and everything ends with it. A spec with scratch directories gets one sandbox that stays until
-`stop`; its commands share the scratch directories, `/tmp`, and processes left behind. A command with channels other
-than its standard streams is started by our own launcher either way, because only that can give a socket a chosen
+A spec without scratch directories and listeners has nothing that commands could share: each gets a fresh sandbox,
+executed by bubblewrap directly, and everything ends with it. Any other spec gets one sandbox that stays until `stop`;
+its commands share the scratch directories, the network, `/tmp`, and processes left behind. A command with channels
+other than its standard streams is started by our own launcher either way, because only that can give a socket a chosen
 number.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import resource
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from securebench.sandboxes._bubblewrap.host import Host
 from securebench.sandboxes._bubblewrap.joined import JoinedSession, open_joined
 from securebench.sandboxes._bubblewrap.probe import probe_bubblewrap
 from securebench.sandboxes._bubblewrap.rootfs import layout_for
+from securebench.sandboxes._listeners import Listeners
 from securebench.sandboxes.base import (
     Capabilities,
     Command,
@@ -82,7 +84,7 @@ class BubblewrapSandbox:
         check_mounts(spec)
         environment(spec)
         layout_for(spec)
-        if spec.scratches:
+        if spec.scratches or spec.listeners:
             async with open_joined(host, spec, capabilities.guarantees) as session:
                 yield session
         else:
@@ -104,7 +106,7 @@ class BubblewrapSandbox:
 
 
 class SingleUse:
-    """A session without scratch directories: every command in a sandbox of its own."""
+    """A session without scratch directories and listeners: every command in a sandbox of its own."""
 
     def __init__(self, host: Host, spec: SandboxSpec, guarantees: frozenset[Guarantee]) -> None:
         self._host, self._spec, self._guarantees = host, spec, guarantees
@@ -143,6 +145,10 @@ class SingleUse:
     def scratch(self, target: str) -> int:
         """Always raises SandboxError: there is none."""
         raise SandboxError(f"this sandbox has no scratch directory {target}")
+
+    def listener(self, port: int) -> socket.socket:
+        """Always raises SandboxError: there is none."""
+        return Listeners().at(port)
 
 
 def _with_image(host: Host, spec: SandboxSpec, reference: str) -> tuple[Host, SandboxSpec]:

@@ -32,6 +32,7 @@ from securebench.sandboxes.base import (
     SandboxSpec,
     Session,
     refuse_host_network,
+    refuse_listeners,
 )
 
 _REMEDY = "Use the bubblewrap or docker backend; `securebench doctor` shows how to get them here."
@@ -71,6 +72,7 @@ class GuardedSandbox:
             names = ", ".join(sorted(spec.require))
             raise SandboxUnavailable(f"the guarded backend cannot guarantee {names}", _REMEDY)
         refuse_host_network(spec, self.name)
+        refuse_listeners(spec, self.name)
         if not isinstance(spec.root, HostRoot) or any(isinstance(mount, Bind) for mount in spec.mounts):
             raise ConfigError("the guarded sandbox has no root or mounts of its own; use scratch directories only")
         with staging_directory() as top:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from securebench._leftovers import staging_directory
 from securebench._proc import Process, start
 from securebench.errors import ConfigError, SandboxError, SandboxUnavailable
+from securebench.sandboxes._listeners import Listeners
 from securebench.sandboxes._outcome import Ending, Observed, decide
 from securebench.sandboxes._supervise import Streams, Supervisor
 from securebench.sandboxes.base import (
@@ -28,6 +30,7 @@ from securebench.sandboxes.base import (
     Session,
     Usage,
     refuse_host_network,
+    refuse_listeners,
 )
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -62,6 +65,7 @@ class HostSandbox:
                 f"the host sandbox isolates nothing, but {names} is required", "Use the bubblewrap or docker backend."
             )
         refuse_host_network(spec, self.name)
+        refuse_listeners(spec, self.name)
         if not isinstance(spec.root, HostRoot) or any(isinstance(mount, Bind) for mount in spec.mounts):
             raise ConfigError("the host sandbox has no root or mounts of its own; use scratch directories only")
         with ExitStack() as stack:
@@ -125,6 +129,10 @@ class _HostSession:
         if target not in self._descriptors:
             self._descriptors[target] = os.open(self._places[target], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return self._descriptors[target]
+
+    def listener(self, port: int) -> socket.socket:
+        """Always raises SandboxError: there is none."""
+        return Listeners().at(port)
 
     def close(self) -> None:
         for descriptor in self._descriptors.values():

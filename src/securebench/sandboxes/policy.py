@@ -5,6 +5,7 @@ another program does. What a process may really do is decided by the sandbox und
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -128,3 +129,6 @@ class _PolicySession:
 
     def scratch(self, target: str) -> int:
         return self._inner.scratch(target)
+
+    def listener(self, port: int) -> socket.socket:
+        return self._inner.listener(port)

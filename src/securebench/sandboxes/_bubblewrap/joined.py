@@ -2,12 +2,14 @@
 
 Bubblewrap is never let through its gate. Its process is the first of the PID namespace, does nothing, cannot be
 signalled from inside, and dies with us; the kernel reaps for it. Commands are started by `joiner.py`, which applies
-the same walls to each and sees its true end. Scratch descriptors are opened before the first command exists.
+the same walls to each and sees its true end. Scratch descriptors and listeners are opened before the first command
+exists.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -35,6 +37,7 @@ from securebench.sandboxes._bubblewrap.rootfs import layout_for
 from securebench.sandboxes._bubblewrap.staging import reachable
 from securebench.sandboxes._launch.client import Finished, Launcher, Request
 from securebench.sandboxes._launch.runner import STAGES
+from securebench.sandboxes._listeners import Listeners
 from securebench.sandboxes._outcome import Ending, Observed, decide
 from securebench.sandboxes._seccomp import Filter, build_filter
 from securebench.sandboxes._supervise import Streams, Supervisor
@@ -55,10 +58,11 @@ class JoinedSession:
         held: Held,
         launcher: Launcher,
         scratches: dict[str, int],
+        listeners: Listeners,
     ) -> None:
         self._host, self._spec, self._guarantees = host, spec, guarantees
         self._identity, self._rules, self._group = identity, rules, made
-        self._held, self._launcher, self._scratches = held, launcher, scratches
+        self._held, self._launcher, self._scratches, self._listeners = held, launcher, scratches, listeners
         self._command: Handle | None = None
         self._busy = False
         self.stopped = False
@@ -84,6 +88,7 @@ class JoinedSession:
     async def stop(self) -> None:
         """End every process inside. Idempotent."""
         self.stopped = True
+        self._listeners.close()
         self._held.end()
         await self._launcher.close()
         if self._command is not None:
@@ -103,6 +108,10 @@ class JoinedSession:
         if target not in self._scratches:
             raise SandboxError(f"this sandbox has no scratch directory {target}")
         return self._scratches[target]
+
+    def listener(self, port: int) -> socket.socket:
+        """The socket on which the sandbox's connections to this port arrive. Raises SandboxError."""
+        return self._listeners.at(port)
 
     async def _run(self, command: Command, streams: Streams) -> SandboxResult:
         limits = self._spec.limits
@@ -173,7 +182,7 @@ def never_ran(command: Command, fault: tuple[int, int]) -> tuple[Ending, Output]
 
 @asynccontextmanager
 async def open_joined(host: Host, spec: SandboxSpec, guarantees: frozenset[Guarantee]) -> AsyncIterator[JoinedSession]:
-    """A fresh sandbox whose scratch directories are filled. Raises SandboxError, ConfigError."""
+    """A fresh sandbox, its scratch directories filled and its listeners ready. Raises SandboxError, ConfigError."""
     async with AsyncExitStack() as stack:
         resources = stack.enter_context(ExitStack())
         identity = resources.enter_context(lease_identity())
@@ -193,12 +202,15 @@ async def open_joined(host: Host, spec: SandboxSpec, guarantees: frozenset[Guara
         # The first process stays outside the group: running out of memory must not end the session.
         targets = [scratch.target for scratch in spec.scratches]
         seeds = [(scratch.target, scratch.seed) for scratch in spec.scratches if scratch.seed is not None]
-        roots = await join(launcher, held.init, identity.uid, spec.network, rules.program, targets, seeds)
+        roots, listening = await join(
+            launcher, held.init, identity.uid, spec.network, rules.program, targets, seeds, spec.listeners
+        )
         for root in roots:
             resources.callback(os.close, root)
-        session = JoinedSession(
-            host, spec, guarantees, identity, rules, made, held, launcher, dict(zip(targets, roots, strict=True))
-        )
+        listeners = Listeners.adopt(spec.listeners, listening)
+        resources.callback(listeners.close)
+        scratches = dict(zip(targets, roots, strict=True))
+        session = JoinedSession(host, spec, guarantees, identity, rules, made, held, launcher, scratches, listeners)
         try:
             yield session
         finally:

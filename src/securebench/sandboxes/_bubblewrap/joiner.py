@@ -1,9 +1,9 @@
 """Runs the commands of a session inside a sandbox that bubblewrap built and holds.
 
-It becomes the sandbox's user, enters the namespaces of the held process, fills the scratch directories, and then
-starts one command at a time. It stays outside the sandbox's PID namespace, so nothing inside can see, signal or trace
-it, and it sees the true wait status of what it started. Runs in the spawner's process (`_launch`): standard library
-only, and nothing of it is needed inside.
+It becomes the sandbox's user, enters the namespaces of the held process, makes the listeners, fills the scratch
+directories, and then starts one command at a time. It stays outside the sandbox's PID namespace, so nothing inside can
+see, signal or trace it, and it sees the true wait status of what it started. Runs in the spawner's process (`_launch`):
+standard library only, and nothing of it is needed inside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 
 from securebench.sandboxes._bubblewrap import seed_reader as _seed_reader
 from securebench.sandboxes._launch import become as _become
+from securebench.sandboxes._launch import listening as _listening
 from securebench.sandboxes._launch import runner as _runner
 
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
@@ -31,8 +32,8 @@ class Joiner(_runner.Runner):
         self._filter = b""
 
     def prepare(self, items: list[bytes], fds: list[int]) -> list[int]:
-        """Enter the sandbox, fill the scratch directories; a descriptor on each."""
-        uid, host_network, self._filter, *targets = items
+        """Enter the sandbox, fill the scratch directories; a descriptor on each, then one for each listener."""
+        uid, host_network, self._filter, ports, *targets = items
         self._init, seed = fds
         if int(uid) >= 0:
             _become.become_user(int(uid))
@@ -45,7 +46,7 @@ class Joiner(_runner.Runner):
         roots = [os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for target in targets]
         with open(seed, "rb", buffering=1 << 20) as stream:  # noqa: PTH123
             _seed_reader.unpack(stream.read, dict(zip(targets, roots, strict=True)))
-        return roots
+        return roots + _listening.listen(map(int, ports.split()))
 
     def walls(self) -> None:
         _become.drop_capabilities()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -25,12 +26,14 @@ async def join(
     program: bytes,
     targets: list[str],
     seeds: list[tuple[str, Path]],
-) -> list[int]:
-    """Enter the sandbox of `init` and fill its scratch directories; a descriptor for each of `targets`.
+    ports: Sequence[int],
+) -> tuple[list[int], list[int]]:
+    """Enter the sandbox of `init`, fill its scratch directories, listen; descriptors for `targets` and for `ports`.
 
     Raises SandboxError.
     """
     items = [str(-1 if uid is None else uid).encode(), b"1" if network is Network.UNSAFE_HOST else b"0", program]
+    items.append(" ".join(map(str, ports)).encode())
     items += [os.fsencode(target) for target in targets]
     await launcher.greet()
     pipe = Pipe(*os.pipe())
@@ -45,7 +48,7 @@ async def join(
                 _send_seeds(write, seeds)  # a few bytes, which every pipe holds
             words, fds = await launcher.receive()
             if words == ["ok"]:
-                return fds
+                return fds[: len(targets)], fds[len(targets) :]
             raise SandboxError(f"the launcher answered {words} to join")
     finally:
         pipe.close()

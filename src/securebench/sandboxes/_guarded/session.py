@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -12,6 +13,7 @@ import anyio
 from securebench.errors import SandboxError
 from securebench.sandboxes._bubblewrap.args import check_command, environment
 from securebench.sandboxes._guarded.platform import Ended, Order, Platform
+from securebench.sandboxes._listeners import Listeners
 from securebench.sandboxes._outcome import Ending, Observed, decide
 from securebench.sandboxes._supervise import Streams, Supervisor
 from securebench.sandboxes.base import Command, Outcome, Output, SandboxResult, SandboxSpec, Usage
@@ -75,6 +77,10 @@ class GuardedSession:
         if target not in self._descriptors:
             self._descriptors[target] = os.open(self.places[target], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return self._descriptors[target]
+
+    def listener(self, port: int) -> socket.socket:
+        """Always raises SandboxError: there is none."""
+        return Listeners().at(port)
 
     def close(self) -> None:
         while self._descriptors:

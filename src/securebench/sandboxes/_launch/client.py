@@ -195,7 +195,7 @@ class Launcher:
         """The words and descriptors of its next answer. Raises SandboxError when it failed or is gone."""
         await anyio.wait_readable(self._control)
         try:
-            body, fds, _, _ = socket.recv_fds(self._control, _CONTROL_BYTES, 64, socket.MSG_CMSG_CLOEXEC)
+            body, fds = _wire.receive(self._control, _CONTROL_BYTES) or (b"", [])
         except ConnectionError:
             body, fds = b"", []
         words = body.decode("utf-8", "replace").split()
@@ -230,12 +230,13 @@ class Spawner:
         try:
             with self._lock:
                 self.tell(kind, [fd, *fds])
-                answer, made, _, _ = socket.recv_fds(self._requests, _CONTROL_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+                answer = _wire.receive(self._requests)
         finally:
             os.close(fd)
-        if not answer:
+        if answer is None:
             raise SandboxError("the process that starts sandboxes ended")
-        return Handle(int(answer.split()[1]), made[0])
+        said, made = answer
+        return Handle(int(said.split()[1]), made[0])
 
     @property
     def alive(self) -> bool:

@@ -32,9 +32,11 @@ def read_payload(fd: int) -> list[bytes]:
         return unpack(payload.read())
 
 
-def receive(control: _socket.socket) -> tuple[bytes, list[int]] | None:
-    """The next message and its descriptors, which close at exec; None when the other end is gone."""
-    body, ancillary, _, _ = control.recvmsg(64, _socket.CMSG_SPACE(_INT * _MAX_FDS), _socket.MSG_CMSG_CLOEXEC)
+def receive(control: _socket.socket, most: int = 64) -> tuple[bytes, list[int]] | None:
+    """The next message and its descriptors, which close at exec; None when the other end is gone.
+
+    Not by `socket.recv_fds`, which before Python 3.14 ignores the flag that makes them close."""
+    body, ancillary, _, _ = control.recvmsg(most, _socket.CMSG_SPACE(_INT * _MAX_FDS), _socket.MSG_CMSG_CLOEXEC)
     if not body:
         return None
     fds = array.array("i")
