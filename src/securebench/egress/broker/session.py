@@ -1,0 +1,305 @@
+"""One attempt's access to models: its placeholder, its budget, and the way of a request through the broker."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from securebench.egress.broker.access import ModelAccess
+from securebench.egress.broker.admission import Headers, Route, route_path
+from securebench.egress.broker.body_rules import AdmittedBody, judge_body, judge_value
+from securebench.egress.broker.budget import AttemptBudget, BudgetExhausted, Reservation
+from securebench.egress.broker.exchange import MAX_COPY, Exchange, ExchangeLog, OnExchange, Reply, ReplySink
+from securebench.egress.broker.metering import Meter, Usage
+from securebench.egress.broker.refusal import Refused, error_body
+from securebench.egress.broker.scrubbing import Scrubber, scrubbed
+from securebench.egress.broker.upstream import Upstream, reply_headers
+from securebench.egress.providers.schema import Price
+
+MAX_REPLY = 64 * 1024 * 1024  # of a request made in this process
+IN_A_THREAD = 512 * 1024  # bodies from this size on are judged beside the event loop
+
+
+class BrokerSession:
+    """Serves one attempt. Made by `Broker.session`; its placeholder is worth nothing anywhere else or afterwards."""
+
+    def __init__(
+        self,
+        label: str,
+        accesses: Sequence[ModelAccess],
+        budget: AttemptBudget,
+        upstream: Upstream,
+        on_exchange: OnExchange | None = None,
+    ) -> None:
+        self.label = label
+        self.accesses = tuple(accesses)
+        self.placeholder = f"sk-securebench-{secrets.token_urlsafe(32)}"
+        self.usage = Usage()
+        self._budget = budget
+        self._upstream = upstream
+        self._on_exchange = on_exchange
+        self._log = ExchangeLog()
+        self._started = anyio.current_time()
+        self._exhausted: str | None = None
+        self._bell = anyio.Event()
+        self._open = True
+
+    def __repr__(self) -> str:
+        return f"<BrokerSession {self.label!r}>"
+
+    def environment(self, port: int) -> dict[str, str]:
+        """The variables for an agent whose sandbox has this session's listener on that port."""
+        result = {}
+        for access in self.accesses:
+            agent = access.provider.agent
+            result[agent.key_env] = self.placeholder
+            result[agent.base_url_env] = f"http://127.0.0.1:{port}/{access.provider.name}{agent.mount}"
+        return result
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Answer HTTP on a listening socket until cancelled."""
+        from securebench.egress.broker.server import serve
+
+        await serve(self, listener)
+
+    async def ask(self, access: ModelAccess, path: str, body: dict[str, Any]) -> Reply:
+        """One request of this process, path below the provider's base URL: same rules, budget, retries and records.
+
+        A refusal comes back as the reply an agent would get, `exhausted` tells whether the budget was the reason."""
+        memory = _Memory()
+        try:
+            route = route_path(access, "POST", path)
+        except Refused as refused:
+            await self.refuse(access, "POST", path, refused, memory)
+        else:
+            try:
+                await self.exchange(route, (), body, memory)
+            except Interrupted:
+                message = "the reply broke off or was too large"
+                return Reply(502, error_body(access.provider, "upstream_interrupted", message))
+        return Reply(memory.status, bytes(memory.body))
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Summaries of the requests so far, the first of them; `dropped_exchanges` counts the rest."""
+        return list(self._log.kept)
+
+    @property
+    def dropped_exchanges(self) -> int:
+        return self._log.dropped
+
+    @property
+    def exhausted(self) -> str | None:
+        """The budget for want of which something was refused or cut, as `attempt.tokens` or `run.usd`."""
+        if self._exhausted is None and self._open and anyio.current_time() >= self._budget.deadline:
+            self._run_out(self._budget.over())
+        return self._exhausted
+
+    async def out_of_budget(self) -> str:
+        """Returns when `exhausted` becomes true, and what it is."""
+        while (budget := self.exhausted) is None:
+            with anyio.CancelScope(deadline=self._budget.deadline):
+                await self._bell.wait()
+        return budget
+
+    def close(self) -> None:
+        """What happens from now on does not count any more."""
+        self._exhausted = self.exhausted
+        self._open = False
+
+    def _run_out(self, budget: str) -> None:
+        if self._exhausted is None:
+            self._exhausted = budget
+            self._bell.set()
+
+    async def refuse(
+        self, access: ModelAccess | None, method: str, path: str, refused: Refused, sink: ReplySink
+    ) -> None:
+        """Answer and write down a request that was refused for its head."""
+        name = access.provider.name if access is not None else ""
+        now = anyio.current_time() - self._started
+        draft = _Draft(Exchange(self._log.number(), now, name, method[:20], path))
+        await self._answer_refusal(access, refused, draft, sink)
+        self._finish(draft, b"")
+
+    async def exchange(self, route: Route, headers: Headers, body: bytes | dict[str, Any], sink: ReplySink) -> None:
+        """Judge, pay for and pass on one request whose head was found right. Errors of `sink` go through."""
+        method, path = route.endpoint.method, route.path
+        now = anyio.current_time() - self._started
+        draft = _Draft(Exchange(self._log.number(), now, route.access.provider.name, method, path))
+        admitted: AdmittedBody | None = None
+        try:
+            try:
+                admitted = await self._judge(route, body)
+                await self._paid(route, headers, admitted, draft, sink)
+            except Refused as refused:
+                await self._answer_refusal(route.access, refused, draft, sink)
+            except BudgetExhausted as error:
+                self._run_out(error.budget)
+                message = f"{error}; this attempt can ask no more"
+                await self._answer_refusal(route.access, Refused(403, "budget_exhausted", message), draft, sink)
+        finally:
+            draft.exchange = replace(
+                draft.exchange,
+                model=admitted.model if admitted else None,
+                request_bytes=len(admitted.data) if admitted else 0,
+            )
+            self._finish(draft, admitted.data if admitted else b"")
+
+    async def _judge(self, route: Route, body: bytes | dict[str, Any]) -> AdmittedBody | None:
+        if route.endpoint.body is None:
+            if body:
+                raise Refused(400, "invalid_request_error", "a request of this kind has no body")
+            return None
+        if isinstance(body, dict):
+            return judge_value(route.access, route.endpoint, body)
+        if len(body) >= IN_A_THREAD:
+            return await anyio.to_thread.run_sync(judge_body, route.access, route.endpoint, body)
+        return judge_body(route.access, route.endpoint, body)
+
+    async def _paid(
+        self, route: Route, headers: Headers, admitted: AdmittedBody | None, draft: _Draft, sink: ReplySink
+    ) -> None:
+        price = route.access.price(admitted.model) if admitted else None
+        metered = route.endpoint.metered and admitted is not None
+        wanted = self._reservation(admitted, price) if admitted and metered else Reservation(0, 0.0)
+        await self._budget.admit(wanted)
+        try:
+            with anyio.CancelScope(deadline=self._budget.deadline) as scope:
+                await self._pass_on(route, headers, admitted, draft, sink)
+            if scope.cancelled_caught:
+                draft.exchange = replace(draft.exchange, refused="budget_exhausted")
+                self._run_out(self._budget.over())
+                if draft.started:
+                    raise Interrupted
+                raise BudgetExhausted(self._budget.over())
+        finally:
+            usage = Usage(requests=1)
+            if metered and draft.meter is not None:
+                usage = draft.meter.finish(len(admitted.data) if admitted else 0, price)
+            self._budget.settle(wanted, usage.tokens, usage.cost_usd or 0.0)
+            self.usage += usage
+            draft.exchange = replace(draft.exchange, usage=usage)
+
+    def _reservation(self, admitted: AdmittedBody, price: Price | None) -> Reservation:
+        if price is None and self._budget.counts_money:
+            message = f"the model {admitted.model[:80]!r} has no known price, and this run has a budget of money"
+            raise Refused(403, "model_not_allowed", message)
+        usd = (
+            (price.input * admitted.input_tokens + price.output * admitted.output_tokens) / 1_000_000 if price else 0.0
+        )
+        return Reservation(admitted.input_tokens + admitted.output_tokens, usd)
+
+    async def _pass_on(
+        self, route: Route, headers: Headers, admitted: AdmittedBody | None, draft: _Draft, sink: ReplySink
+    ) -> None:
+        import httpx2
+
+        fields, key = route.access.provider.usage, route.access.key
+        draft.meter = Meter(fields, streamed=False)  # until a reply says otherwise, what was sent may be billed
+        try:
+            async with self._upstream.open(
+                route, headers, admitted.data if admitted else None, draft.retries
+            ) as response:
+                kind = response.headers.get("content-type", "")
+                streamed = kind.startswith("text/event-stream")
+                draft.meter = Meter(fields, streamed=streamed) if response.status_code < 400 else None
+                heads = [(name, value) for name, value in reply_headers(route.access.provider, response)]
+                heads = [(name, scrubbed(value.encode(), key).decode()) for name, value in heads]
+                draft.started = True
+                draft.exchange = replace(draft.exchange, status=response.status_code)
+                await sink.start(response.status_code, heads)
+                scrubber = Scrubber(key)
+                async for chunk in response.stream:  # type: ignore[union-attr]  # of an async transport
+                    await self._hand_over(chunk, scrubber, draft, sink)
+                if rest := scrubber.finish():
+                    draft.copy(rest)
+                    await sink.chunk(rest)
+                draft.exchange = replace(draft.exchange, complete=True)
+                await sink.end()
+        except Refused:
+            draft.meter = None  # no reply of the provider is behind it
+            raise
+        except httpx2.TransportError:
+            draft.exchange = replace(draft.exchange, refused="upstream_interrupted")
+            raise Interrupted from None
+
+    async def _hand_over(self, chunk: bytes, scrubber: Scrubber, draft: _Draft, sink: ReplySink) -> None:
+        if draft.meter is not None:
+            draft.meter.feed(chunk)
+        clean = scrubber.feed(chunk)
+        if clean:
+            draft.copy(clean)
+            await sink.chunk(clean)
+
+    async def _answer_refusal(
+        self, access: ModelAccess | None, refused: Refused, draft: _Draft, sink: ReplySink
+    ) -> None:
+        body = error_body(access.provider if access else None, refused.kind, refused.message)
+        draft.exchange = replace(draft.exchange, status=refused.status, refused=f"{refused.kind}: {refused.message}")
+        draft.copy(body)
+        heads = [("content-type", "application/json"), ("content-length", str(len(body)))]
+        # The official clients ask again on their own unless told not to.
+        heads += [] if refused.status >= 500 else [("x-should-retry", "false")]
+        await sink.start(refused.status, heads)
+        await sink.chunk(body)
+        await sink.end()
+
+    def _finish(self, draft: _Draft, request: bytes) -> None:
+        seconds = anyio.current_time() - self._started - draft.exchange.seconds
+        exchange = replace(
+            draft.exchange,
+            duration_seconds=seconds,
+            reply_bytes=draft.reply_bytes,
+            retries=tuple(draft.retries),
+        )
+        self._log.add(exchange)
+        if self._on_exchange is not None:
+            self._on_exchange(exchange, request[:MAX_COPY], bytes(draft.reply))
+
+
+class Interrupted(Exception):
+    """The provider's reply broke off after it had begun; the agent's connection has to break off as well."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What is known of an exchange while it goes on."""
+
+    exchange: Exchange
+    retries: list[str] = field(default_factory=list)
+    meter: Meter | None = None
+    started: bool = False
+    reply: bytearray = field(default_factory=bytearray)
+    reply_bytes: int = 0
+
+    def copy(self, data: bytes) -> None:
+        self.reply_bytes += len(data)
+        room = MAX_COPY - len(self.reply)
+        if room > 0:
+            self.reply += data if len(data) <= room else data[:room]
+
+
+class _Memory:
+    """A sink for requests made in this process."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.body = bytearray()
+
+    async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:  # noqa: ARG002
+        self.status = status
+
+    async def chunk(self, data: bytes) -> None:
+        self.body += data
+        if len(self.body) > MAX_REPLY:
+            raise Interrupted
+
+    async def end(self) -> None:
+        pass
