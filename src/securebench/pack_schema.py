@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
 
+from securebench._domains import canonical_domain
 from securebench._paths import canonical_key, overlaps, relative_path
 from securebench._schema import ClosedModel, FileRef, RelativePath, Schema, suggest
 from securebench.families.base import EvalModel, Family, InputModel, Seconds
@@ -64,10 +65,12 @@ def _check_family(text: str) -> str:
 
 
 def _check_domain(text: str) -> str:
-    label = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-    if len(text) > 253 or not re.fullmatch(rf"({label}\.)+{label}", text, re.ASCII) or text[-1].isdigit():
-        raise ValueError("expected one exact, lower-case host name such as api.example.com")
-    return text
+    try:
+        if canonical_domain(text) == text:
+            return text
+    except ValueError:
+        pass  # the sentence below says more to the author than which rule it was
+    raise ValueError("expected one exact, lower-case host name such as api.example.com")
 
 
 Domain = Annotated[str, AfterValidator(_check_domain)]
