@@ -20,6 +20,7 @@ COMMANDS = {
     "init": "Write a small working pack and tester YAML to start from.",
     "run": "Run a benchmark pack with a harness and record every attempt.",
     "schema": "Print the JSON Schema of a manifest, a row or a tester YAML.",
+    "tools": "Fetch agent programs at pinned versions, so that runs need no network for them.",
     "validate": "Check a pack, and that answers without work do not score on it.",
 }
 

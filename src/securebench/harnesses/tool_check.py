@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from securebench.errors import InfrastructureError, SandboxUnavailable
+from securebench.errors import ConfigError, InfrastructureError, SandboxUnavailable
 from securebench.harnesses.overlays import Overlay, install_tool, quiet
 from securebench.harnesses.tools.cache import ToolCache
 from securebench.harnesses.tools.description import Tool, machine_name
@@ -55,7 +55,7 @@ async def fit_tool(
     for libc in tool.libcs(machine_name()):
         try:
             overlay = await install_tool(tool, version, on_progress, libc=libc, cache=cache)
-        except InfrastructureError as error:
+        except (ConfigError, InfrastructureError) as error:
             if not refusals:
                 raise
             raise SandboxUnavailable(str(refusals[0]), f"Its {libc} build could not be tried: {error}") from error

@@ -30,6 +30,8 @@ _UNKNOWN = frozenset({"E404", "ETARGET", "ENOVERSIONS"})
 _PASSED_ON = re.compile(
     r"npm_config_.*|(http|https|all|no)_proxy|node_extra_ca_certs|ssl_cert_(file|dir)", re.IGNORECASE
 )
+_CODE = re.compile(r'code"?:? "?(E[A-Z0-9]+)')
+_SUMMARY = re.compile(r'"summary": "([^"]+)"')
 _ADDRESS = re.compile(r"[a-z+]+://\S+", re.IGNORECASE)
 _OPTIONS = (
     "--json",
@@ -193,10 +195,16 @@ def _error(answer: Json, stderr: bytes) -> tuple[str, str]:
     """Code and summary of npm's failure, without the addresses it names."""
     error = answer.get("error") if isinstance(answer, dict) else None
     error = error if isinstance(error, dict) else {}
-    said = str(error.get("summary") or stderr.decode("utf-8", "replace")[-400:] or "it said nothing")
-    code = str(error.get("code") or "")
+    text = stderr.decode("utf-8", "replace")  # where clients before version 9 write it
+    code = str(error.get("code") or _first(_CODE, text))
+    said = str(error.get("summary") or _first(_SUMMARY, text) or text[-400:] or "it said nothing")
     summary = " ".join(_ADDRESS.sub("the registry", said).split())[:300]
     return code, f"{code}: {summary}" if code else summary
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[1] if match else ""
 
 
 def _bytes_beneath(directory: Path) -> int:
