@@ -42,7 +42,7 @@ class RowIndex:
     sha256: bytes
     family: str
     image: str | None
-    networked: bool
+    domains: tuple[str, ...]  # that its agent may reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,9 @@ def sound_rows(manifest: Path, tasks: Path, wanted: Callable[[int], bool]) -> It
             yield row, line
 
 
-def _needs(row: AnyRow) -> tuple[str, str | None, bool]:
+def _needs(row: AnyRow) -> tuple[str, str | None, tuple[str, ...]]:
     environment = row.environment
-    return row.family, environment.image, bool(environment.network.allowed_domains)
+    return row.family, environment.image, environment.network.allowed_domains
 
 
 def find_pack(path: Path) -> tuple[Path, Path]:

@@ -7,11 +7,13 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import anyio
 
@@ -22,16 +24,24 @@ from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
 from securebench.egress.model_endpoint import ModelEndpoint
 from securebench.engine.attempt import AttemptContext, run_attempt
-from securebench.engine.preflight import check_out_of_sight, check_supported, check_walls, task_roots
+from securebench.engine.preflight import (
+    check_out_of_sight,
+    check_supported,
+    check_walls,
+    reachable_domains,
+    task_roots,
+)
 from securebench.engine.resume import finished_before
 from securebench.errors import StoreError
 from securebench.families.registry import FAMILIES
-from securebench.harnesses.factory import build_harness_producer, needs_sandbox
+from securebench.harnesses.base import HarnessProducer
+from securebench.harnesses.factory import Overlays, build_harness_producer, needs_sandbox, prepare_overlays
+from securebench.harnesses.models import open_broker
 from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, silent
 from securebench.records.record import Identity
 from securebench.records.store import RecordStore
 from securebench.records.summary import RunPlan, Tally, TesterRunSummary, write_summary
-from securebench.sandboxes.base import ISOLATED
+from securebench.sandboxes.base import ISOLATED, Sandbox
 from securebench.sandboxes.select import select_sandbox
 from securebench.tester_config import TesterConfig
 from securebench.verifiers.judge.panel import Panel
@@ -73,26 +83,55 @@ async def _run(
 ) -> TesterRunSummary:
     progress = Unbreakable(progress)
     pack = load_benchmark_pack(config.manifest, config.tasks)
-    check_supported(config, pack)
+    check_supported(config)
     tasks = compile_benchmark_pack(pack, limit=limit)
-    sandbox, notice, audit = None, "", None
-    executes = any(FAMILIES[entry.family].executes for entry in pack.entries[: len(tasks)])
-    if needs_sandbox(config) or executes:
-        roots = task_roots(entry.image for entry in pack.entries[: len(tasks)])
-        check_out_of_sight(config, roots)
-        selection = await select_sandbox(
-            config.sandbox.backend,
-            ISOLATED,
-            roots,
-            config.sandbox.runtime,
-            None if config.sandbox.pull == "never" else partial(_notice, progress),
-        )
-        sandbox, notice = selection.sandbox, selection.reason
-        if not unsafe:
-            await check_walls(sandbox, roots)
-            audit = (await require_run_audit(sandbox, roots)).as_record()
-    producer = build_harness_producer(config, sandbox)
-    identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type, audit, unsafe)
+    async with open_broker(config) as broker:
+        stage = await _prepare(config, tasks, progress, unsafe)
+        producer = build_harness_producer(config, stage.sandbox, broker, stage.overlays)
+        identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type, stage.audit, unsafe)
+        return await _carry_out(config, tasks, limit, progress, resume, workers, stage, producer, identity)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What was found, checked and installed before anything runs."""
+
+    sandbox: Sandbox | None = None
+    notices: tuple[str, ...] = ()
+    audit: Mapping[str, Any] | None = None
+    overlays: Overlays = field(default_factory=lambda: MappingProxyType({}))
+
+
+async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progress, unsafe: bool) -> _Stage:
+    """Raises ConfigError, SandboxUnavailable, AuditFailed."""
+    entries = tasks.pack.entries[: len(tasks)]
+    if not needs_sandbox(config) and not any(FAMILIES[entry.family].executes for entry in entries):
+        return _Stage()
+    roots = task_roots(entry.image for entry in entries)
+    check_out_of_sight(config, roots)
+    notice = partial(_notice, progress)
+    pull = None if config.sandbox.pull == "never" else notice
+    selection = await select_sandbox(config.sandbox.backend, ISOLATED, roots, config.sandbox.runtime, pull)
+    sandbox, audit = selection.sandbox, None
+    if not unsafe:
+        await check_walls(sandbox, roots)
+        audit = (await require_run_audit(sandbox, roots)).as_record()
+    overlays = await prepare_overlays(config, sandbox, roots, notice)
+    return _Stage(sandbox, (selection.reason, *reachable_domains(config, entries)), audit, overlays)
+
+
+async def _carry_out(
+    config: TesterConfig,
+    tasks: CompiledTasks,
+    limit: int | None,
+    progress: Progress,
+    resume: bool,
+    workers: int | None,
+    stage: _Stage,
+    producer: HarnessProducer,
+    identity: Identity,
+) -> TesterRunSummary:
+    pack = tasks.pack
     started = anyio.current_time()
     candidates = CandidateStore(config.output_dir / "candidates")
     with RecordStore(config.output_dir) as store, staging_directory() as private:
@@ -105,13 +144,13 @@ async def _run(
         progress(
             ProgressEvent(Event.RUN_START, data=data | {"done_before": len(done), "output_dir": str(store.directory)})
         )
-        for text in filter(None, (notice, str(store.repair) if store.repair else "")):
-            progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text}))
+        for text in filter(None, (*stage.notices, str(store.repair) if store.repair else "")):
+            _notice(progress, text)
         context = AttemptContext(
             identity=identity,
             producer=producer,
             progress=progress,
-            sandbox=sandbox,
+            sandbox=stage.sandbox,
             store=candidates,
             private=CandidateStore(private / "store", candidates),
             judge=_judge(config),

@@ -326,11 +326,16 @@ def test_settings_this_version_would_ignore_are_refused(bench: Any, section: dic
     assert next(iter(section)) in done.err
 
 
-def test_a_pack_that_needs_a_network_is_refused_with_its_lines(bench: Any) -> None:
+def test_what_a_pack_lets_agents_reach_is_said_before_it_runs(bench: Any) -> None:
     networked = question(2, environment={"network": {"allowed_domains": ["example.com"]}})
-    done = bench([question(1), networked], "echo 42").run()
-    assert done.code == 2
-    assert "tasks.jsonl:2: environment.network" in done.err
+    work = bench([question(1), networked], "echo 42")
+    done = work.run()
+    assert done.code == 0
+    assert "agents may reach example.com through the proxy" in done.err
+    assert {record["task_id"]: record["producer_metadata"]["reachable"] for record in work.records()} == {
+        question(1)["id"]: [],
+        networked["id"]: ["example.com"],
+    }
 
 
 def test_a_closed_progress_stream_does_not_end_the_run(bench: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from securebench.cli._agent_lines import AgentLines
 from securebench.cli._text import one_line, visible
 from securebench.progress import Event, Progress, ProgressEvent, silent
 
@@ -39,14 +40,16 @@ class _Plain:
     """One line per finished task, readable in a log."""
 
     def __init__(self, show_agent_output: bool, show_commands: bool) -> None:
-        self.show_agent_output, self.show_commands = show_agent_output, show_commands
+        self.show_commands = show_commands
+        self.agents: Progress = AgentLines(_to_stderr) if show_agent_output else silent
         self.counts = _Counts()
 
     def __call__(self, event: ProgressEvent) -> None:
         self.counts.see(event)
+        self.agents(event)
         text = self._line(event)
         if text:
-            click.echo(text, err=True)
+            _to_stderr(text)
 
     def _line(self, event: ProgressEvent) -> str | None:
         data = event.data
@@ -58,17 +61,13 @@ class _Plain:
             reason = f" ({data['failure_reason']})" if data.get("failure_reason") else ""
             done = f"[{self.counts.done}/{self.counts.planned}]"
             return f"{done} {event.task_id} #{event.attempt}: {data['status']}{reason} {data['seconds']:.2f} s"
-        if event.event is Event.PRODUCER_OUTPUT and self.show_agent_output:
-            return agent_lines(event)
         if event.event is Event.SANDBOX_COMMAND and self.show_commands:
             return command_line(event)
         return None
 
 
-def agent_lines(event: ProgressEvent) -> str:
-    """What an agent printed, each line marked with whose it is, control characters made visible."""
-    mark = f"{event.task_id} #{event.attempt} │ "
-    return "\n".join(mark + line for line in visible(event.data["text"]).splitlines())
+def _to_stderr(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def command_line(event: ProgressEvent) -> str:
@@ -135,13 +134,13 @@ def _live(show_agent_output: bool, show_commands: bool) -> Iterator[Progress]:
         return Group(line, *current, *([Text(f"  … and {hidden} more", "dim")] if hidden > 0 else []))
 
     with Live(get_renderable=render, console=console, refresh_per_second=8, transient=True) as live:
+        show_agents = AgentLines(lambda text: live.console.print(Text(text, "dim"))) if show_agent_output else silent
 
         def listener(event: ProgressEvent) -> None:
             counts.see(event)
+            show_agents(event)
             if event.event is Event.RUN_NOTICE:
                 live.console.print(Text(f"note: {visible(str(event.data['message']))}", "dim"))
-            elif event.event is Event.PRODUCER_OUTPUT and show_agent_output:
-                live.console.print(Text(agent_lines(event), "dim"))
             elif event.event is Event.SANDBOX_COMMAND and show_commands:
                 live.console.print(Text(command_line(event), "dim"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -16,10 +17,10 @@ import click
 @click.option("--limit", type=click.IntRange(min=0), help="Run only the first N tasks; the summary says so.")
 @click.option("--resume", is_flag=True, help="Continue a run: keep its records, run what is missing.")
 @click.option("--output-dir", type=click.Path(path_type=Path), help="Write there instead of run.output_dir.")
-@click.option("--env-file", type=click.Path(path_type=Path), help="Read variables for harness.env from a file.")
+@click.option("--env-file", type=click.Path(path_type=Path), help="Read variables, such as API keys, from a file.")
 @click.option("--workers", type=click.IntRange(min=1), help="Attempts side by side; default: the number of cores.")
 @click.option("--publishable", is_flag=True, help="Refuse whatever a published result must not rest on.")
-@click.option("--show-agent-output", is_flag=True, help="Mirror what the agent prints.")
+@click.option("--show-agent-output", is_flag=True, help="Mirror what agents print, here and to agent-trace.log.")
 @click.option("--show-command-output", is_flag=True, help="Show the commands that are run in sandboxes.")
 @click.option("--quiet", is_flag=True, help="No progress, only the result.")
 @click.option(
@@ -45,6 +46,7 @@ def command(
     """Run a benchmark pack with a harness and record every attempt.
 
     Records go to candidates.jsonl in the output directory, one line per attempt, with a summary.json beside it."""
+    from securebench.cli._agent_lines import agent_trace
     from securebench.cli._display import open_display
     from securebench.cli._exec_report import warn_unaudited
     from securebench.cli._summary import print_summary
@@ -59,7 +61,11 @@ def command(
         if unsafe:
             raise click.UsageError("--publishable refuses results without an audit; drop --unsafe")
         _check_publishable(config.manifest, config.tasks, limit)
-    with open_display("quiet" if quiet else progress, show_agent_output, show_command_output) as show:
+    with ExitStack() as stack:
+        style = "quiet" if quiet else progress
+        show = stack.enter_context(open_display(style, show_agent_output, show_command_output))
+        if show_agent_output:
+            show = stack.enter_context(agent_trace(config.output_dir, show))
         summary = run_tester_config(config, limit=limit, progress=show, resume=resume, workers=workers, unsafe=unsafe)
     print_summary(summary, as_json)
     if summary.interrupted:

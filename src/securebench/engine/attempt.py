@@ -6,10 +6,13 @@ a way out of the score."""
 
 from __future__ import annotations
 
+import codecs
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from securebench.candidates.store import CandidateStore
@@ -70,7 +73,7 @@ async def run_attempt(context: AttemptContext, task: SecureBenchTask, attempt: i
         context.identity,
         task,
         attempt,
-        _produced(production),
+        _produced(production, context.store),
         judged,
         {"started_at": started, "produce_seconds": produce_seconds, "verify_seconds": verify_seconds},
     )
@@ -85,10 +88,13 @@ async def run_attempt(context: AttemptContext, task: SecureBenchTask, attempt: i
 
 async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int) -> tuple[Production, Judged | None]:
     """The production, and the verdict where producing already decided it."""
+    decoders: dict[str, codecs.IncrementalDecoder] = defaultdict(
+        partial(codecs.getincrementaldecoder("utf-8"), "replace")
+    )  # a piece may end in a character
 
     def show(stream: str, data: bytes) -> None:
-        text = data.decode("utf-8", "replace")
-        context.progress(ProgressEvent(Event.PRODUCER_OUTPUT, task.id, attempt, {"stream": stream, "text": text}))
+        if text := decoders[stream].decode(data):
+            context.progress(ProgressEvent(Event.PRODUCER_OUTPUT, task.id, attempt, {"stream": stream, "text": text}))
 
     def started(argv: tuple[str, ...]) -> None:
         context.progress(ProgressEvent(Event.SANDBOX_COMMAND, task.id, attempt, {"argv": list(argv)}))
@@ -99,6 +105,7 @@ async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int)
 
     request = ProducerRequest(
         task_id=task.id,
+        attempt=attempt,
         kind=family(task.task_type).candidate,
         payload=task.agent_payload(),
         view=task.view_for(Component.AGENT),
@@ -171,7 +178,8 @@ def _internal(error: Exception) -> Judged:
     return Judged(Status.FAILED, passed=False, score=0.0, failure_reason=FailureReason.INTERNAL_ERROR, message=message)
 
 
-def _produced(production: Production) -> Mapping[str, Any]:
+def _produced(production: Production, store: CandidateStore) -> Mapping[str, Any]:
+    """Raises StoreError when the evidence cannot be kept."""
     candidate = production.candidate
     return {
         "text": candidate and candidate.text,
@@ -181,6 +189,10 @@ def _produced(production: Production) -> Mapping[str, Any]:
         "stdout": production.stdout,
         "stderr": production.stderr,
         "metadata": dict(production.metadata),
+        "usage": dict(production.usage),
+        "evidence": {
+            name: {"digest": store.put(data), "size": len(data)} for name, data in production.evidence.items()
+        },
     }
 
 

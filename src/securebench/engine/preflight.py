@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from securebench.benchmark_pack import BenchmarkPack
+from securebench.benchmark_pack import RowIndex
 from securebench.environment import DEFAULT_WORKDIR
-from securebench.errors import ConfigError, Problem, SandboxError
-from securebench.harness_schema import BudgetSection
+from securebench.errors import ConfigError, SandboxError
+from securebench.harnesses.factory import needs_sandbox
 from securebench.sandboxes.base import (
     HOST_ROOT_PATHS,
     HostRoot,
-    ImageRoot,
     Root,
     Sandbox,
     SandboxSpec,
     Scratch,
+    root_of,
 )
 from securebench.sandboxes.canary import run_canary
 from securebench.tester_config import TesterConfig
@@ -24,22 +24,19 @@ from securebench.tester_config import TesterConfig
 MAX_CANARIES = 16
 
 
-def check_supported(config: TesterConfig, pack: BenchmarkPack) -> None:
+def check_supported(config: TesterConfig) -> None:
     """Refuse settings this version would ignore. Raises ConfigError naming each."""
-    asked = {
-        "budget": config.budget != BudgetSection(),
-        "executor.type: ray": config.executor.type == "ray",
-    }
-    ignored = [name for name, is_set in asked.items() if is_set]
-    if ignored:
-        raise ConfigError(f"not available in this version, so it would be ignored: {', '.join(ignored)}; remove it")
-    networked = [
-        Problem(str(pack.tasks_path), entry.line, "environment.network", "needs an egress proxy; this version has none")
-        for entry in pack.entries
-        if entry.networked
-    ]
-    if networked:
-        raise ConfigError(networked[:20])
+    if config.executor.type == "ray":
+        raise ConfigError("not available in this version, so it would be ignored: executor.type: ray; remove it")
+
+
+def reachable_domains(config: TesterConfig, entries: Iterable[RowIndex]) -> list[str]:
+    """One sentence about the hosts that agents may reach, if there are any: nobody should be surprised by them."""
+    if not needs_sandbox(config):
+        return []
+    domains = set(getattr(config.harness.config, "allowed_domains", ()))
+    domains |= {domain for entry in entries for domain in entry.domains}
+    return [f"agents may reach {', '.join(sorted(domains))} through the proxy"] if domains else []
 
 
 def check_out_of_sight(config: TesterConfig, roots: Iterable[Root]) -> None:
@@ -66,4 +63,4 @@ async def check_walls(sandbox: Sandbox, roots: Sequence[Root]) -> None:
 
 def task_roots(images: Iterable[str | None]) -> list[Root]:
     """The different root file systems that tasks with these images need."""
-    return [HostRoot() if image is None else ImageRoot(image) for image in dict.fromkeys(images)] or [HostRoot()]
+    return [root_of(image) for image in dict.fromkeys(images)] or [HostRoot()]

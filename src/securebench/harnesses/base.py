@@ -20,6 +20,7 @@ class ProducerRequest:
     """All a producer may know about one attempt."""
 
     task_id: str
+    attempt: int
     kind: CandidateKind
     payload: Mapping[str, Any]
     view: ResourceView
@@ -39,6 +40,8 @@ class Production:
     stdout: str = ""
     stderr: str = ""
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    usage: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))  # of models
+    evidence: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))  # files by name
 
 
 class HarnessProducer(Protocol):

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+
+from securebench.egress.broker import Broker
 from securebench.errors import ConfigError
-from securebench.harness_schema import ChatHarness, CommandHarness, ConstantHarness, ControlHarness
+from securebench.harness_schema import (
+    ChatHarness,
+    ClaudeCodeHarness,
+    CodexHarness,
+    CommandHarness,
+    ConstantHarness,
+    ControlHarness,
+)
+from securebench.harnesses.agent import Agent
 from securebench.harnesses.base import HarnessProducer
-from securebench.harnesses.command import CommandHarnessProducer
+from securebench.harnesses.chat import ChatHarnessProducer
+from securebench.harnesses.claude_code import ClaudeCodeAgent
+from securebench.harnesses.codex import CodexAgent
+from securebench.harnesses.command import CommandAgent
 from securebench.harnesses.controls import ControlProducer
-from securebench.sandboxes.base import Sandbox
+from securebench.harnesses.models import key_names
+from securebench.harnesses.outlets import Outlets
+from securebench.harnesses.overlays import Overlay
+from securebench.harnesses.prompts import Prompt
+from securebench.harnesses.sandboxed import SandboxedProducer
+from securebench.harnesses.secrets import refuse_secrets
+from securebench.harnesses.tool_check import fit_tool
+from securebench.harnesses.tools.description import load_tool
+from securebench.sandboxes.base import Root, Sandbox
 from securebench.tester_config import TesterConfig
+
+Overlays = Mapping[Root, Overlay]
 
 
 def needs_sandbox(config: TesterConfig) -> bool:
@@ -16,7 +40,26 @@ def needs_sandbox(config: TesterConfig) -> bool:
     return not isinstance(config.harness, ControlHarness | ConstantHarness | ChatHarness)
 
 
-def build_harness_producer(config: TesterConfig, sandbox: Sandbox | None) -> HarnessProducer:
+async def prepare_overlays(
+    config: TesterConfig, sandbox: Sandbox | None, roots: Iterable[Root], on_progress: Callable[[str], None]
+) -> Overlays:
+    """The build of the harness's tool for each root file system, seen to start there; empty for harnesses without one.
+
+    Raises SandboxUnavailable, InfrastructureError, ConfigError, IntegrityError."""
+    match config.harness:
+        case CodexHarness(config=settings) | ClaudeCodeHarness(config=settings) if sandbox is not None:
+            tool, version = load_tool(config.harness.type), settings.version
+            fitted: dict[Root, Overlay] = {}
+            for root in roots:
+                fitted[root], _ = await fit_tool(sandbox, root, tool, version, on_progress)
+                version = fitted[root].version  # a tag must not mean two versions in one run
+            return fitted
+    return {}
+
+
+def build_harness_producer(
+    config: TesterConfig, sandbox: Sandbox | None, broker: Broker | None = None, overlays: Overlays | None = None
+) -> HarnessProducer:
     """The producer a tester file asks for. Raises ConfigError when it cannot be built."""
     missing = [name for name in config.harness.env if name not in config.env]
     if missing:
@@ -24,10 +67,27 @@ def build_harness_producer(config: TesterConfig, sandbox: Sandbox | None) -> Har
             f"harness.env names {', '.join(missing)}, which is not set; export it or put it into --env-file"
         )
     match config.harness:
-        case CommandHarness(config=settings) if sandbox is not None:
-            return CommandHarnessProducer(settings, config.env, sandbox, config.sandbox)
         case ControlHarness(type=kind):
             return ControlProducer(kind, sandbox=sandbox)
         case ConstantHarness(config=constant):
             return ControlProducer("constant", constant.response, sandbox)
-    raise ConfigError(f"harness type {config.harness.type!r} is not available in this version")
+        case ChatHarness(config=chat) if broker is not None:
+            return ChatHarnessProducer(chat, broker, Prompt.load("chat", config.prompt))
+    if sandbox is None:
+        raise ConfigError(f"harness {config.harness.type} needs a sandbox")
+    agent, domains = _agent(config, overlays or {})
+    keys = key_names(config)
+    env = {name: value for name, value in config.env.items() if name not in keys}
+    refuse_secrets(env)
+    return SandboxedProducer(agent, env, sandbox, config.sandbox, Outlets(broker, frozenset(domains)))
+
+
+def _agent(config: TesterConfig, overlays: Overlays) -> tuple[Agent, tuple[str, ...]]:
+    match config.harness:
+        case CommandHarness(config=command):
+            return CommandAgent(command), command.allowed_domains
+        case CodexHarness(config=codex):
+            return CodexAgent(codex, overlays, Prompt.load("agent", config.prompt)), codex.allowed_domains
+        case ClaudeCodeHarness(config=claude):
+            return ClaudeCodeAgent(claude, overlays, Prompt.load("agent", config.prompt)), claude.allowed_domains
+    raise ConfigError(f"harness type {config.harness.type!r} cannot be built")

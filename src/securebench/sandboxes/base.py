@@ -69,6 +69,11 @@ class ImageRoot:
 Root = HostRoot | DirectoryRoot | ImageRoot
 
 
+def root_of(image: str | None) -> Root:
+    """The root file system of a task's sandboxes: its image's, or the host's programs."""
+    return ImageRoot(image) if image else HostRoot()
+
+
 @dataclass(frozen=True, slots=True)
 class Bind:
     """A host file or directory made visible read-only."""
@@ -249,6 +254,7 @@ class SandboxResult:
     usage: Usage
     guarantees: frozenset[Guarantee]
     fingerprint: Mapping[str, str]
+    started: bool = True  # False where the backend saw that the program could not even be executed
 
     @property
     def ok(self) -> bool:

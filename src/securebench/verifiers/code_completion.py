@@ -24,7 +24,7 @@ from securebench.families.code_completion import (
 )
 from securebench.families.generated_cases import draw_calls
 from securebench.resources import Component, PackFile
-from securebench.sandboxes.base import Bind, HostRoot, ImageRoot, Limits, Mount, Sandbox, SandboxSpec
+from securebench.sandboxes.base import Bind, Limits, Mount, Sandbox, SandboxSpec, root_of
 from securebench.verifiers._pack_text import read_pack_text
 from securebench.verifiers._text_answers import typed
 from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
@@ -171,7 +171,7 @@ def _spec(verification: Verification, seconds: float) -> SandboxSpec:
         pids=environment.pids or _ROOM.pids,
         cpus=environment.cpus,
     )
-    root = ImageRoot(environment.image) if environment.image else HostRoot()
+    root = root_of(environment.image)
     return SandboxSpec(root=root, cwd=environment.workdir, limits=limits)
 
 

@@ -19,7 +19,7 @@ from securebench.egress.broker.exchange import MAX_COPY, Exchange, ExchangeLog, 
 from securebench.egress.broker.metering import Meter, Usage
 from securebench.egress.broker.refusal import Refused, error_body
 from securebench.egress.broker.scrubbing import Scrubber, scrubbed
-from securebench.egress.broker.upstream import Upstream, reply_headers
+from securebench.egress.broker.upstream import Upstream, is_fault, reply_headers
 from securebench.egress.providers.schema import Price
 
 MAX_REPLY = 64 * 1024 * 1024  # of a request made in this process
@@ -49,6 +49,8 @@ class BrokerSession:
         self._exhausted: str | None = None
         self._bell = anyio.Event()
         self._open = True
+        self._answered = False
+        self._faults = 0
 
     def __repr__(self) -> str:
         return f"<BrokerSession {self.label!r}>"
@@ -93,6 +95,34 @@ class BrokerSession:
     @property
     def dropped_exchanges(self) -> int:
         return self._log.dropped
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be written down of this attempt."""
+        return (self.placeholder, *(access.key for access in self.accesses if access.key))
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether providers failed, and not one request of the attempt got an answer."""
+        return self._faults > 0 and not self._answered
+
+    async def probe(self) -> str | None:
+        """What is wrong with the providers, seen by asking them ourselves what models they have; None if nothing.
+
+        An agent can provoke a provider's errors, and must not decide by them whether its attempt counts."""
+        for access in self.accesses:
+            listed = [end for end in access.provider.endpoints if end.method == "GET" and "{" not in end.path]
+            for endpoint in listed[:1]:
+                try:
+                    async with self._upstream.open(
+                        Route(access, endpoint, endpoint.path, ""), (), None, []
+                    ) as response:
+                        status = response.status_code
+                except Refused as refused:
+                    return f"{access.base_url}: {refused.message}"
+                if is_fault(status):
+                    return f"{access.base_url} answered {status}"
+        return None
 
     @property
     def exhausted(self) -> str | None:
@@ -214,6 +244,8 @@ class BrokerSession:
                 heads = [(name, scrubbed(value.encode(), key).decode()) for name, value in heads]
                 draft.started = True
                 draft.exchange = replace(draft.exchange, status=response.status_code)
+                self._answered |= response.status_code < 400
+                self._faults += is_fault(response.status_code)
                 await sink.start(response.status_code, heads)
                 scrubber = Scrubber(key)
                 async for chunk in response.stream:  # type: ignore[union-attr]  # of an async transport
@@ -225,6 +257,7 @@ class BrokerSession:
                 await sink.end()
         except Refused:
             draft.meter = None  # no reply of the provider is behind it
+            self._faults += 1
             raise
         except httpx2.TransportError:
             draft.exchange = replace(draft.exchange, refused="upstream_interrupted")

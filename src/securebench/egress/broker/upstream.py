@@ -118,6 +118,11 @@ class Upstream:
         raise AssertionError  # the last try returns or raises
 
 
+def is_fault(status: int) -> bool:
+    """Whether a provider that answers so serves nobody: busy, broken, or the key is not taken."""
+    return status in _AGAIN or status in {401, 402, 403, 407}
+
+
 def upstream_headers(route: Route, headers: Headers) -> dict[str, str]:
     """Listed headers of the request, and the real key. Nothing else of what came in goes out."""
     access, provider = route.access, route.access.provider

@@ -71,7 +71,8 @@ async def run_direct(
         used = meter.used()
         cpu = used.cpu_seconds if used.cpu_seconds is not None else init.reap()
         stdout_kept, stderr_kept = supervisor.outputs()
-        if code is None and supervisor.killed is None and not used.oom_kills:
+        started = code is not None or supervisor.killed is not None or bool(used.oom_kills)
+        if not started:
             code, stderr_kept = _never_ran(command, stderr_kept)
             ending = Ending(exit_code=code)
         else:
@@ -88,6 +89,7 @@ async def run_direct(
             usage=usage_of(supervisor.wall_seconds, cpu, used),
             guarantees=in_force(guarantees, spec.network),
             fingerprint=host.fingerprint(identity, rules.sha256),
+            started=started,
         )
 
 

@@ -168,6 +168,7 @@ class JoinedSession:
             usage=Usage(supervisor.wall_seconds, cpu, used.peak_memory, used.peak_pids),
             guarantees=in_force(self._guarantees, self._spec.network),
             fingerprint=self._host.fingerprint(self._identity, self._rules.sha256),
+            started=finished.fault is None,
         )
 
 

@@ -20,14 +20,13 @@ from securebench.sandboxes.base import (
     HOST_ROOT_PATHS,
     MIB,
     Bind,
-    HostRoot,
-    ImageRoot,
     Limits,
     Mount,
     Network,
     Sandbox,
     SandboxSpec,
     Scratch,
+    root_of,
 )
 from securebench.verifiers.base import Assurance
 from securebench.verifiers.checkers.hall import Hall, Seen, hold
@@ -134,7 +133,7 @@ class Bench:
         seed = self._made("worker")
         self.store.materialize(self.tree, seed)
         return SandboxSpec(
-            root=ImageRoot(environment.image) if environment.image else HostRoot(),
+            root=root_of(environment.image),
             mounts=(Scratch(environment.workdir, disk_for(self.tree, environment), seed), *more),
             env={"PATH": _PATH, "HOME": "/tmp", "LANG": "C.UTF-8"},  # noqa: S108 — the sandbox's own
             cwd=environment.workdir,

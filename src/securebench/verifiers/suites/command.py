@@ -19,13 +19,12 @@ from securebench.families.repo_patch import CommandSuite
 from securebench.resources import PackFile
 from securebench.sandboxes.base import (
     Command,
-    HostRoot,
-    ImageRoot,
     Limits,
     Network,
     Sandbox,
     SandboxSpec,
     Scratch,
+    root_of,
     run_once,
 )
 from securebench.verifiers.base import Assurance
@@ -121,7 +120,7 @@ class CommandTask:
             (seed := directory / "tree").mkdir()
             await to_thread.run_sync(self.store.materialize, self.repository.ready(tree), seed)
             spec = SandboxSpec(
-                root=ImageRoot(environment.image) if environment.image else HostRoot(),
+                root=root_of(environment.image),
                 mounts=(Scratch(environment.workdir, disk_for(tree, environment), seed),),
                 env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},  # noqa: S108
                 cwd=str(place),

@@ -14,8 +14,6 @@ from securebench.environment import TaskEnvironment
 from securebench.sandboxes.base import (
     Bind,
     Command,
-    HostRoot,
-    ImageRoot,
     Limits,
     Mount,
     Outcome,
@@ -23,6 +21,7 @@ from securebench.sandboxes.base import (
     SandboxResult,
     SandboxSpec,
     Scratch,
+    root_of,
 )
 from securebench.verifiers.rooms.libraries import INSIDE as LIBRARIES
 from securebench.verifiers.suites.files import suite_file
@@ -86,7 +85,7 @@ class SuitePlace:
     def _spec(self, mounts: Sequence[Mount], staged: Staged) -> SandboxSpec:
         environment, defaults = self.environment, Limits()
         return SandboxSpec(
-            root=ImageRoot(environment.image) if environment.image else HostRoot(),
+            root=root_of(environment.image),
             mounts=tuple(mounts),
             env={"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},  # noqa: S108 — its own
             cwd=self.workdir,

@@ -1,0 +1,124 @@
+"""The ways out of a producer's sandbox: the credential broker, and a proxy to allowed domains. Nothing else is there.
+
+Both are answered by this process on listeners that live inside the sandbox's own network namespace. What went through
+is kept as evidence of the attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from securebench._tasks import side_tasks
+from securebench.egress.broker import Broker, BrokerSession
+from securebench.egress.decisions import EgressLog
+from securebench.egress.proxy import proxy_environment, serve_proxy
+from securebench.egress.rules import EgressRules
+from securebench.errors import InfrastructureError
+from securebench.harnesses.base import ProducerRequest
+from securebench.sandboxes.base import Network, Session
+
+BROKER_PORT = 18461
+PROXY_PORT = 18462
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """What all attempts of a run may reach; a task's own domains come on top."""
+
+    broker: Broker | None = None
+    domains: frozenset[str] = frozenset()
+
+    @property
+    def spent(self) -> str | None:
+        """Which budget of the run is used up, if one is."""
+        return self.broker.exhausted if self.broker else None
+
+    @asynccontextmanager
+    async def open(self, request: ProducerRequest) -> AsyncIterator[Outlet]:
+        """The ways out of one attempt, closed when it ends."""
+        domains = self.domains | frozenset(request.environment.allowed_domains)
+        async with AsyncExitStack() as stack:
+            broker = None
+            if self.broker is not None:
+                broker = await stack.enter_async_context(self.broker.session(request.task_id))
+            yield Outlet(broker, EgressRules(domains) if domains else None)
+
+
+@dataclass(slots=True)
+class Outlet:
+    """The ways out of one attempt."""
+
+    broker: BrokerSession | None = None
+    rules: EgressRules | None = None
+    log: EgressLog = field(default_factory=EgressLog)
+
+    @property
+    def listeners(self) -> tuple[int, ...]:
+        return (*((BROKER_PORT,) if self.broker else ()), *((PROXY_PORT,) if self.rules else ()))
+
+    @property
+    def network(self) -> Network:
+        return Network.LOOPBACK if self.listeners else Network.NONE
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The variables by which an agent reaches its models: addresses and placeholders."""
+        return self.broker.environment(BROKER_PORT) if self.broker else {}
+
+    @property
+    def proxy(self) -> Mapping[str, str]:
+        """The variables by which programs find the proxy."""
+        return proxy_environment(PROXY_PORT) if self.rules else {}
+
+    @property
+    def exhausted(self) -> str | None:
+        """Which budget is used up, if one is."""
+        return self.broker.exhausted if self.broker else None
+
+    async def out_of_budget(self) -> None:
+        """Returns when a budget is used up; without a broker never."""
+        await (self.broker.out_of_budget() if self.broker else anyio.sleep_forever())
+
+    @asynccontextmanager
+    async def serving(self, session: Session) -> AsyncIterator[None]:
+        """Answer on the sandbox's listeners while the context lasts."""
+        async with side_tasks() as tasks:
+            if self.broker is not None:
+                tasks.start_soon(self.broker.serve, session.listener(BROKER_PORT))
+            if self.rules is not None:
+                tasks.start_soon(serve_proxy, session.listener(PROXY_PORT), self.rules, self.log)
+            yield
+
+    async def blame(self) -> None:
+        """Raises InfrastructureError where no model ever answered the agent, and none answers us either."""
+        if self.broker is not None and self.broker.unanswered and (fault := await self.broker.probe()) is not None:
+            raise InfrastructureError(f"no model answered: {fault}")
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """Requests, tokens and cost of the attempt."""
+        return self.broker.usage.as_json() if self.broker else {}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self.broker.secrets if self.broker else ()
+
+    @property
+    def reachable(self) -> list[str]:
+        """What the agent could reach, for the record."""
+        models = ["broker"] if self.broker else []
+        return [*models, *(sorted(self.rules.domains) if self.rules else ())]
+
+    def evidence(self) -> dict[str, Any]:
+        """What went through, in plain values."""
+        shown: dict[str, Any] = {}
+        if self.broker is not None:
+            shown["exchanges"] = [exchange.as_json() for exchange in self.broker.exchanges]
+        if self.rules is not None:
+            shown["egress"] = self.log.as_json()
+        return shown
