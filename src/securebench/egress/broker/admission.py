@@ -86,7 +86,7 @@ def check_model(access: ModelAccess, model: str) -> None:
     """Raises Refused unless the configuration lets agents use this model."""
     if not access.permits(model):
         raise Refused(
-            403, "model_not_allowed", f"the model {model[:80]!r} is not allowed in this run; use {access.model!r}"
+            400, "model_not_allowed", f"the model {model[:80]!r} is not allowed in this run; use {access.model!r}"
         )
 
 

@@ -183,7 +183,7 @@ class _Judge:
 
     def _refused(self, what: str, **wanted: Any) -> Refused:
         remedy = _remedy(self.access, wanted)
-        return Refused(403, "not_allowed_in_this_run", f"{what} is not allowed in this run{remedy}")
+        return Refused(400, "not_allowed_in_this_run", f"{what} is not allowed in this run{remedy}")
 
 
 def _remedy(access: ModelAccess, wanted: dict[str, Any]) -> str:

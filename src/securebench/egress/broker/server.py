@@ -16,8 +16,8 @@ import h11
 
 from securebench.egress.broker.admission import access_of, check_placeholder, check_upgrade, route
 from securebench.egress.broker.body_rules import MAX_BODY
+from securebench.egress.broker.passage import Interrupted
 from securebench.egress.broker.refusal import Refused
-from securebench.egress.broker.session import Interrupted
 from securebench.egress.broker.sockets import accept, hung_up, receive, send
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -16,10 +16,10 @@ from securebench.egress.broker.admission import Headers, Route, route_path
 from securebench.egress.broker.body_rules import AdmittedBody, judge_body, judge_value
 from securebench.egress.broker.budget import AttemptBudget, BudgetExhausted, Reservation
 from securebench.egress.broker.exchange import MAX_COPY, Exchange, ExchangeLog, OnExchange, Reply, ReplySink
-from securebench.egress.broker.metering import Meter, Usage
+from securebench.egress.broker.metering import Usage
+from securebench.egress.broker.passage import Draft, Interrupted, fault_of, pass_on
 from securebench.egress.broker.refusal import Refused, error_body
-from securebench.egress.broker.scrubbing import Scrubber, scrubbed
-from securebench.egress.broker.upstream import Upstream, is_fault, reply_headers
+from securebench.egress.broker.upstream import Upstream
 from securebench.egress.providers.schema import Price
 
 MAX_REPLY = 64 * 1024 * 1024  # of a request made in this process
@@ -111,17 +111,8 @@ class BrokerSession:
 
         An agent can provoke a provider's errors, and must not decide by them whether its attempt counts."""
         for access in self.accesses:
-            listed = [end for end in access.provider.endpoints if end.method == "GET" and "{" not in end.path]
-            for endpoint in listed[:1]:
-                try:
-                    async with self._upstream.open(
-                        Route(access, endpoint, endpoint.path, ""), (), None, []
-                    ) as response:
-                        status = response.status_code
-                except Refused as refused:
-                    return f"{access.base_url}: {refused.message}"
-                if is_fault(status):
-                    return f"{access.base_url} answered {status}"
+            if (fault := await fault_of(self._upstream, access)) is not None:
+                return fault
         return None
 
     @property
@@ -154,7 +145,7 @@ class BrokerSession:
         """Answer and write down a request that was refused for its head."""
         name = access.provider.name if access is not None else ""
         now = anyio.current_time() - self._started
-        draft = _Draft(Exchange(self._log.number(), now, name, method[:20], path))
+        draft = Draft(Exchange(self._log.number(), now, name, method[:20], path))
         await self._answer_refusal(access, refused, draft, sink)
         self._finish(draft, b"")
 
@@ -162,7 +153,7 @@ class BrokerSession:
         """Judge, pay for and pass on one request whose head was found right. Errors of `sink` go through."""
         method, path = route.endpoint.method, route.path
         now = anyio.current_time() - self._started
-        draft = _Draft(Exchange(self._log.number(), now, route.access.provider.name, method, path))
+        draft = Draft(Exchange(self._log.number(), now, route.access.provider.name, method, path))
         admitted: AdmittedBody | None = None
         try:
             try:
@@ -194,7 +185,7 @@ class BrokerSession:
         return judge_body(route.access, route.endpoint, body)
 
     async def _paid(
-        self, route: Route, headers: Headers, admitted: AdmittedBody | None, draft: _Draft, sink: ReplySink
+        self, route: Route, headers: Headers, admitted: AdmittedBody | None, draft: Draft, sink: ReplySink
     ) -> None:
         price = route.access.price(admitted.model) if admitted else None
         metered = route.endpoint.metered and admitted is not None
@@ -202,7 +193,7 @@ class BrokerSession:
         await self._budget.admit(wanted)
         try:
             with anyio.CancelScope(deadline=self._budget.deadline) as scope:
-                await self._pass_on(route, headers, admitted, draft, sink)
+                await pass_on(self._upstream, route, headers, admitted, draft, sink)
             if scope.cancelled_caught:
                 draft.exchange = replace(draft.exchange, refused="budget_exhausted")
                 self._run_out(self._budget.over())
@@ -216,63 +207,20 @@ class BrokerSession:
             self._budget.settle(wanted, usage.tokens, usage.cost_usd or 0.0)
             self.usage += usage
             draft.exchange = replace(draft.exchange, usage=usage)
+            self._answered |= draft.started and draft.exchange.status < 400
+            self._faults += draft.fault
 
     def _reservation(self, admitted: AdmittedBody, price: Price | None) -> Reservation:
         if price is None and self._budget.counts_money:
             message = f"the model {admitted.model[:80]!r} has no known price, and this run has a budget of money"
-            raise Refused(403, "model_not_allowed", message)
+            raise Refused(400, "model_not_allowed", message)
         usd = (
             (price.input * admitted.input_tokens + price.output * admitted.output_tokens) / 1_000_000 if price else 0.0
         )
         return Reservation(admitted.input_tokens + admitted.output_tokens, usd)
 
-    async def _pass_on(
-        self, route: Route, headers: Headers, admitted: AdmittedBody | None, draft: _Draft, sink: ReplySink
-    ) -> None:
-        import httpx2
-
-        fields, key = route.access.provider.usage, route.access.key
-        draft.meter = Meter(fields, streamed=False)  # until a reply says otherwise, what was sent may be billed
-        try:
-            async with self._upstream.open(
-                route, headers, admitted.data if admitted else None, draft.retries
-            ) as response:
-                kind = response.headers.get("content-type", "")
-                streamed = kind.startswith("text/event-stream")
-                draft.meter = Meter(fields, streamed=streamed) if response.status_code < 400 else None
-                heads = [(name, value) for name, value in reply_headers(route.access.provider, response)]
-                heads = [(name, scrubbed(value.encode(), key).decode()) for name, value in heads]
-                draft.started = True
-                draft.exchange = replace(draft.exchange, status=response.status_code)
-                self._answered |= response.status_code < 400
-                self._faults += is_fault(response.status_code)
-                await sink.start(response.status_code, heads)
-                scrubber = Scrubber(key)
-                async for chunk in response.stream:  # type: ignore[union-attr]  # of an async transport
-                    await self._hand_over(chunk, scrubber, draft, sink)
-                if rest := scrubber.finish():
-                    draft.copy(rest)
-                    await sink.chunk(rest)
-                draft.exchange = replace(draft.exchange, complete=True)
-                await sink.end()
-        except Refused:
-            draft.meter = None  # no reply of the provider is behind it
-            self._faults += 1
-            raise
-        except httpx2.TransportError:
-            draft.exchange = replace(draft.exchange, refused="upstream_interrupted")
-            raise Interrupted from None
-
-    async def _hand_over(self, chunk: bytes, scrubber: Scrubber, draft: _Draft, sink: ReplySink) -> None:
-        if draft.meter is not None:
-            draft.meter.feed(chunk)
-        clean = scrubber.feed(chunk)
-        if clean:
-            draft.copy(clean)
-            await sink.chunk(clean)
-
     async def _answer_refusal(
-        self, access: ModelAccess | None, refused: Refused, draft: _Draft, sink: ReplySink
+        self, access: ModelAccess | None, refused: Refused, draft: Draft, sink: ReplySink
     ) -> None:
         body = error_body(access.provider if access else None, refused.kind, refused.message)
         draft.exchange = replace(draft.exchange, status=refused.status, refused=f"{refused.kind}: {refused.message}")
@@ -284,7 +232,7 @@ class BrokerSession:
         await sink.chunk(body)
         await sink.end()
 
-    def _finish(self, draft: _Draft, request: bytes) -> None:
+    def _finish(self, draft: Draft, request: bytes) -> None:
         seconds = anyio.current_time() - self._started - draft.exchange.seconds
         exchange = replace(
             draft.exchange,
@@ -295,28 +243,6 @@ class BrokerSession:
         self._log.add(exchange)
         if self._on_exchange is not None:
             self._on_exchange(exchange, request[:MAX_COPY], bytes(draft.reply))
-
-
-class Interrupted(Exception):
-    """The provider's reply broke off after it had begun; the agent's connection has to break off as well."""
-
-
-@dataclass(slots=True)
-class _Draft:
-    """What is known of an exchange while it goes on."""
-
-    exchange: Exchange
-    retries: list[str] = field(default_factory=list)
-    meter: Meter | None = None
-    started: bool = False
-    reply: bytearray = field(default_factory=bytearray)
-    reply_bytes: int = 0
-
-    def copy(self, data: bytes) -> None:
-        self.reply_bytes += len(data)
-        room = MAX_COPY - len(self.reply)
-        if room > 0:
-            self.reply += data if len(data) <= room else data[:room]
 
 
 class _Memory:

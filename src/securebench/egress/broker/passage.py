@@ -1,0 +1,93 @@
+"""The way of one admitted request to the provider and of its reply back: scrubbed, metered, chunk by chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from securebench.egress.broker.access import ModelAccess
+from securebench.egress.broker.admission import Headers, Route
+from securebench.egress.broker.body_rules import AdmittedBody
+from securebench.egress.broker.exchange import MAX_COPY, Exchange, ReplySink
+from securebench.egress.broker.metering import Meter
+from securebench.egress.broker.refusal import Refused
+from securebench.egress.broker.scrubbing import Scrubber, scrubbed
+from securebench.egress.broker.upstream import Upstream, is_fault, reply_headers
+
+
+class Interrupted(Exception):
+    """A reply broke off after it had begun; the agent's connection has to break off as well."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is known of an exchange while it goes on."""
+
+    exchange: Exchange
+    retries: list[str] = field(default_factory=list)
+    meter: Meter | None = None  # None where nothing can have been billed
+    started: bool = False
+    fault: bool = False  # the provider served nothing, and would serve nobody
+    reply: bytearray = field(default_factory=bytearray)
+    reply_bytes: int = 0
+
+    def copy(self, data: bytes) -> None:
+        self.reply_bytes += len(data)
+        room = MAX_COPY - len(self.reply)
+        if room > 0:
+            self.reply += data if len(data) <= room else data[:room]
+
+
+async def pass_on(
+    upstream: Upstream, route: Route, headers: Headers, admitted: AdmittedBody | None, draft: Draft, sink: ReplySink
+) -> None:
+    """Send, and hand the reply over as it comes. Raises Refused while nothing was handed over, then Interrupted."""
+    import httpx2
+
+    provider, key = route.access.provider, route.access.key
+    draft.meter = Meter(provider.usage, streamed=False)  # until a reply says otherwise, what was sent may be billed
+    try:
+        async with upstream.open(route, headers, admitted.data if admitted else None, draft.retries) as response:
+            streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+            draft.meter = Meter(provider.usage, streamed=streamed) if response.status_code < 400 else None
+            draft.started, draft.fault = True, is_fault(response.status_code)
+            draft.exchange = replace(draft.exchange, status=response.status_code)
+            heads = [(name, _clean(value, key)) for name, value in reply_headers(provider, response)]
+            await sink.start(response.status_code, heads)
+            scrubber = Scrubber(key)
+            async for chunk in response.stream:  # type: ignore[union-attr]  # of an async transport
+                if draft.meter is not None:
+                    draft.meter.feed(chunk)
+                await _hand_over(scrubber.feed(chunk), draft, sink)
+            await _hand_over(scrubber.finish(), draft, sink)
+            draft.exchange = replace(draft.exchange, complete=True)
+            await sink.end()
+    except Refused:
+        draft.meter, draft.fault = None, True
+        raise
+    except httpx2.TransportError:
+        draft.exchange = replace(draft.exchange, refused="upstream_interrupted: the provider's reply broke off")
+        raise Interrupted from None
+
+
+def _clean(value: str, key: str | None) -> str:
+    return scrubbed(value.encode("latin-1", "replace"), key).decode("latin-1")
+
+
+async def _hand_over(data: bytes, draft: Draft, sink: ReplySink) -> None:
+    if data:
+        draft.copy(data)
+        await sink.chunk(data)
+
+
+async def fault_of(upstream: Upstream, access: ModelAccess) -> str | None:
+    """What is wrong with a provider, seen by asking it ourselves what models it has; None if nothing."""
+    listed = [end for end in access.provider.endpoints if end.method == "GET" and "{" not in end.path]
+    for endpoint in listed[:1]:
+        try:
+            async with upstream.open(Route(access, endpoint, endpoint.path, ""), (), None, []) as response:
+                status = response.status_code
+        except Refused as refused:
+            return f"{access.base_url}: {refused.message}"
+        if is_fault(status):
+            return f"{access.base_url} answered {status}"
+    return None
