@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.conformance.sandbox import test_listeners
+
 _OWN_ROOT = "an image has directories and files of its own under these names"
 _HOST_MOUNTS = "compares the host's mounts, which change with every container of every test; see test_docker_lifecycle"
 _NO_PROCESSES = "nothing is executed in a container in which a command ran, so no process lives between commands"
@@ -25,6 +27,7 @@ NOT_IN_CONTAINERS: dict[str, str] = {
 }
 
 _NO_FIELD = "gVisor's /proc/self/status has no such field"
+_NO_SOCKETS = "gVisor's sockets are its own and cannot be handed to the host; refused, see test_docker_listeners"
 _THREADS = "the engine limits the threads of gVisor's own kernel, which needs 128 of them and ends when it gets no more"
 
 # Seen with runsc of Debian 12 (release 20221219). A name with a value in brackets excuses that value only.
@@ -37,4 +40,5 @@ NOT_IN_GVISOR: dict[str, str] = {
     "the private loopback only, see test_tcp_server_of_the_host_is_out_of_reach",
     "test_number_of_processes": _THREADS,
     "test_threads_count_as_processes": _THREADS,
+    **{name: _NO_SOCKETS for name in vars(test_listeners) if name.startswith("test_")},
 }

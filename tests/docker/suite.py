@@ -14,6 +14,7 @@ from tests.conformance.sandbox import (
     test_file_system,
     test_lifecycle,
     test_limits,
+    test_listeners,
     test_network,
     test_processes,
     test_sessions,
@@ -22,8 +23,8 @@ from tests.conformance.sandbox import (
 )
 
 _MODULES = (
-    test_channels, test_file_system, test_lifecycle, test_limits, test_network, test_processes, test_sessions,
-    test_streams, test_walls,
+    test_channels, test_file_system, test_lifecycle, test_limits, test_listeners, test_network, test_processes,
+    test_sessions, test_streams, test_walls,
 )  # fmt: skip
 
 Check = Callable[..., None]

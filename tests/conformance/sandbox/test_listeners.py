@@ -167,12 +167,12 @@ def test_listener_cannot_be_reached_from_the_host(box: Box) -> None:
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "8.8.8.8", "172.17.0.1", "169.254.169.254"])
-def test_there_is_no_route_out(box: Box, address: str) -> None:
+def test_there_is_no_route_besides_listeners(box: Box, address: str) -> None:
     refusals = {f"refused {number}" for number in (errno.ENETUNREACH, errno.EHOSTUNREACH)}
     assert _says(box, _connect(PORT, address)) in refusals
 
 
-def test_no_name_is_resolved(box: Box) -> None:
+def test_no_name_is_resolved_besides_listeners(box: Box) -> None:
     lookup = "import socket\ntry: print(socket.getaddrinfo('example.com', 80))\nexcept OSError: print('none')"
     assert _says(box, lookup) == "none"
     assert _says(box, "import socket; print(socket.gethostbyname('localhost'))") == "127.0.0.1"
@@ -195,7 +195,7 @@ def test_command_cannot_take_the_port(box: Box, option: str, address: str) -> No
         assert _says(box, _try("socket.AF_INET", "socket.SOCK_STREAM", take)) == expected
 
 
-def test_abstract_socket_of_another_sandbox_is_out_of_reach(box: Box) -> None:
+def test_abstract_socket_of_another_sandbox_with_listeners_is_out_of_reach(box: Box) -> None:
     attack = _try("socket.AF_UNIX", "socket.SOCK_STREAM", "s.connect('\\0between-sandboxes')")
     seen: list[str] = []
 
@@ -312,6 +312,16 @@ def test_listener_closes_with_the_session(box: Box, how: str) -> None:
     assert anyio.run(main).fileno() == -1
 
 
+def test_nobody_inside_listens_once_the_host_does_not(box: Box) -> None:
+    """No process of the sandbox holds the socket: what the host closes is refused at once."""
+
+    async def body(session: Session) -> str:
+        session.listener(PORT).close()
+        return text(await session.run(_python(_connect(PORT))))
+
+    assert box.session(SPEC, body) == f"refused {errno.ECONNREFUSED}"
+
+
 def test_who_waits_for_a_connection_is_woken_by_the_end(box: Box) -> None:
     async def wait(listener: socket.socket, woken: anyio.Event) -> None:
         with pytest.raises(anyio.ClosedResourceError):
@@ -356,7 +366,7 @@ def test_other_port_has_no_listener(box: Box, mounts: tuple[Scratch, ...]) -> No
     box.session(SandboxSpec(mounts=mounts), body)
 
 
-def test_no_descriptor_of_ours_remains(box: Box) -> None:
+def test_no_descriptor_of_a_listener_remains(box: Box) -> None:
     _says(box, ASK)
     before = len(os.listdir("/proc/self/fd"))
     _says(box, ASK)

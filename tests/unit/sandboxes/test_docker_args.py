@@ -61,7 +61,7 @@ def test_nothing_that_opens_a_wall_is_asked_for(word: str) -> None:
 
 
 def test_the_holder_has_the_same_walls() -> None:
-    held = holder_args(PLACE, SandboxSpec(mounts=(Scratch("/work"),)), "holder")
+    held = holder_args(PLACE, SandboxSpec(mounts=(Scratch("/work"),)), "holder")[0]
     assert {"--read-only", "--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--init"} <= set(
         held
     )
@@ -83,7 +83,7 @@ def test_tmp_has_its_size_and_is_not_mounted_over_a_scratch() -> None:
 
 
 def test_scratch_is_a_volume_in_memory_with_size_and_owner() -> None:
-    held = holder_args(PLACE, SandboxSpec(mounts=(Scratch("/work", 5 * MIB),), user=1000), "holder")
+    held = holder_args(PLACE, SandboxSpec(mounts=(Scratch("/work", 5 * MIB),), user=1000), "holder")[0]
     volume = next(word for word in held if "dst=/work" in word)
     assert "volume-opt=type=tmpfs" in volume
     assert f'"volume-opt=o=size={5 * MIB},mode=0755,uid=1000,gid=1000,nosuid,nodev"' in volume
@@ -203,4 +203,4 @@ def test_channel_for_the_input_keeps_the_input_open() -> None:
 def test_control_group_is_the_engines_choice_unless_one_was_made() -> None:
     assert not [word for word in words() if word.startswith("--cgroup-parent")]
     assert "--cgroup-parent=/docker/ours" in words(place=replace(PLACE, group="/docker/ours"))
-    assert not [word for word in holder_args(PLACE, SandboxSpec(), "n") if word.startswith("--cgroup-parent")]
+    assert not [word for word in holder_args(PLACE, SandboxSpec(), "n")[0] if word.startswith("--cgroup-parent")]

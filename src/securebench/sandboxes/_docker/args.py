@@ -2,8 +2,9 @@
 
 Rules kept here, each of them tested:
 
-- every container has the same walls: no network, no capabilities but those the spec names, no new privileges,
-  read-only root, memory without swap, process limit, private IPC, our seccomp profile, no logs on the host's disk;
+- every container has the same walls: no network but its own loopback or its session's, no capabilities but those the
+  spec names, no new privileges, read-only root, memory without swap, process limit, private IPC, our seccomp profile,
+  no logs on the host's disk;
 - nothing is pulled; the image is named by its id; its entry point, user, health check and volumes are overruled;
 - the only writable places are scratch directories, `/tmp` and `/dev/shm`, each with a size;
 - values of the environment are not in the words, which every user of the host can read, but in a file of their own;
@@ -61,6 +62,17 @@ class Place:
     group: str | None = None  # the control group containers are made in; None for the engine's own choice
     held: Mapping[str, str] = field(default_factory=dict)
     """Volumes a holder keeps: target -> name."""
+    network: str | None = None
+    """The id of the holder whose network namespace commands share; None for one of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a holder runs instead of the image's shell; it must wait until its standard input ends."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    binds: tuple[Bind, ...]
 
 
 def capabilities_of(spec: SandboxSpec) -> frozenset[str]:
@@ -108,8 +120,8 @@ def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) ->
     words += [f"--workdir={_workdir(command.cwd or spec.cwd)}", *env_words]
     if command.stdin or INPUT in command.channels:
         words.append("--interactive")
-    if place.ipv6 and spec.network is Network.LOOPBACK:
-        words.append("--sysctl=net.ipv6.conf.all.disable_ipv6=0")  # engines turn it off where there is no network
+    if place.network is None:
+        words += _loopback(place, spec)
     covered = {mount.target for mount in spec.mounts}
     # By name and not by --volumes-from, which fails when the holder has anything mounted that is no volume.
     # Not filled from the image, which would also make it the owner.
@@ -124,8 +136,10 @@ def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) ->
     return words, env_file
 
 
-def holder_args(place: Place, spec: SandboxSpec, name: str) -> list[str]:
-    """Words for the container that keeps the scratch directories mounted and never runs anything of the spec."""
+def holder_args(place: Place, spec: SandboxSpec, name: str, program: Program | None = None) -> tuple[list[str], bytes]:
+    """(words, standard input) for the container that keeps scratch directories and network of a session.
+
+    It never runs anything of the spec; `program` is ours."""
     limits = Limits(memory=64 * MIB, pids=8, tmp=MIB)
     words = [
         "run",
@@ -141,8 +155,15 @@ def holder_args(place: Place, spec: SandboxSpec, name: str) -> list[str]:
         writable[TMP] = (spec.limits.tmp, "1777")
     words += [_memory_volume(target, size, mode, spec.user, place) for target, (size, mode) in writable.items()]
     words += _declared_volumes(place.image, set(writable))
-    # It waits for a line that never comes; the shell's own `read` needs no other program of the image.
-    return [*words, f"--label={ROLE}=holder", "--entrypoint=/bin/sh", place.image.id, "-c", "read -r _"]
+    words.append(f"--label={ROLE}=holder")
+    if program is None:
+        # It waits for a line that never comes; the shell's own `read` needs no other program of the image.
+        return [*words, "--entrypoint=/bin/sh", place.image.id, "-c", "read -r _"], b""
+    # Nothing the image says may change how our program runs.
+    env = {**{variable: "" for variable, _ in place.image.env}, **DEFAULT_ENV, **program.env}
+    env_words, env_file = environment_args(env)
+    words += [*env_words, *map(_bind, program.binds), *_loopback(place, spec)]
+    return [*words, f"--entrypoint={program.argv[0]}", place.image.id, *program.argv[1:]], env_file
 
 
 def walls(place: Place, limits: Limits) -> list[str]:
@@ -154,8 +175,7 @@ def walls(place: Place, limits: Limits) -> list[str]:
         "--pull=never",
         "--init",
         "--read-only",
-        "--network=none",
-        "--hostname=sandbox",
+        *_network(place),
         "--cap-drop=ALL",
         "--security-opt=no-new-privileges",
         f"--security-opt=seccomp={place.seccomp}",
@@ -171,8 +191,6 @@ def walls(place: Place, limits: Limits) -> list[str]:
         f"--ulimit=nofile={files}:{files}",
         f"--ulimit=fsize={size}:{size}",
     ]
-    if place.hide_resolver:
-        words += ["--dns=0.0.0.0", "--dns-search=."]
     if limits.cpus is not None:
         words.append(f"--cpus={limits.cpus:g}")
     if limits.cpu_seconds is not None:
@@ -183,6 +201,19 @@ def walls(place: Place, limits: Limits) -> list[str]:
     if place.group is not None:
         words.append(f"--cgroup-parent={place.group}")
     return words + [f"--label={name}={value}" for name, value in place.labels.items()]
+
+
+def _network(place: Place) -> list[str]:
+    if place.network is not None:
+        return [f"--network=container:{place.network}"]  # and with it the holder's host name and resolver
+    resolver = ["--dns=0.0.0.0", "--dns-search=."] if place.hide_resolver else []
+    return ["--network=none", "--hostname=sandbox", *resolver]
+
+
+def _loopback(place: Place, spec: SandboxSpec) -> list[str]:
+    """For the container that makes a network namespace: engines turn IPv6 off where there is no network."""
+    wanted = place.ipv6 and spec.network is Network.LOOPBACK
+    return ["--sysctl=net.ipv6.conf.all.disable_ipv6=0"] if wanted else []
 
 
 def _workdir(path: str) -> str:

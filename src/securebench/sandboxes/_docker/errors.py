@@ -49,6 +49,11 @@ _KNOWN = (
         "Register it with the daemon (for runsc: sudo runsc install -- --network=none, then restart docker), or leave "
         "`runtime` out.",
     ),
+    _Known(
+        ("bind source path does not exist",),  # we looked before we asked
+        "the container engine does not see this host's files",
+        "Use an engine that runs on this host, not a remote one (DOCKER_HOST), or the bubblewrap backend.",
+    ),
 )  # fmt: skip
 
 _FULL = ("no space left on device", "disk quota exceeded")

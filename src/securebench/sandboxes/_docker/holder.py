@@ -1,5 +1,7 @@
 """The container that keeps a session's scratch volumes alive: filled before, and read after, anything untrusted runs.
 
+With listeners it also keeps the network namespace that the commands share (`hand_over.py`).
+
 A volume in memory exists while some container that has it runs. The holder is that container. It runs the image's
 shell waiting for input, never a command of the spec, so copying into and out of it touches no process an agent
 started, and by the time a tree is read no container but the holder has it.
@@ -21,9 +23,10 @@ from securebench.errors import (
     SandboxError,
     SandboxUnavailable,
 )
-from securebench.sandboxes._docker.args import Place, holder_args
+from securebench.sandboxes._docker.args import Place, Program, holder_args
 from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._docker.errors import explain, no_answer
+from securebench.sandboxes._docker.hand_over import failed
 from securebench.sandboxes._docker.state import inspect, volumes_of
 from securebench.sandboxes._docker.tar_capture import CaptureLimits, Descriptor, LeftOut, capture
 from securebench.sandboxes._docker.tar_seed import check_seed, write_seed
@@ -51,14 +54,19 @@ class Holder:
     volumes: Mapping[str, str]
 
     @classmethod
-    async def start(cls, client: Client, place: Place, spec: SandboxSpec, name: str) -> Holder:
+    async def start(
+        cls, client: Client, place: Place, spec: SandboxSpec, name: str, program: Program | None = None
+    ) -> Holder:
         """Make the volumes and fill them. Raises SandboxError, SandboxUnavailable."""
         for scratch in spec.scratches:
             if scratch.seed is not None:
                 check_seed(scratch.seed)
-        identity = await client.make("making scratch directories", holder_args(place, spec, name))
+        words, env_file = holder_args(place, spec, name, program)
+        identity = await client.make("making what a sandbox keeps", words, stdin=env_file)
         state = await inspect(client, name)
         if not state.running:
+            if program is not None:
+                raise failed(state)
             raise SandboxUnavailable(
                 f"image {place.image.reference} cannot hold scratch directories: its /bin/sh does not run",
                 "Scratch directories need an image with a /bin/sh.",

@@ -1,4 +1,6 @@
-"""A live Docker sandbox: one container per command, sharing scratch directories and `/tmp` through a holder.
+"""A live Docker sandbox: one container per command, sharing what a holder keeps.
+
+That is scratch directories and `/tmp`, and where the host answers ports of the sandbox, the network too.
 
 Nothing is ever executed in, or copied into, a container in which a command of the session ran. So processes do not
 live on from one command to the next; a program that needs its own servers starts them itself.
@@ -9,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,11 +28,14 @@ from securebench.sandboxes._docker.args import OWN_PROCESSES, Place, capabilitie
 from securebench.sandboxes._docker.channels import INPUT, OUTPUT
 from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._docker.command import Ran, run_command
+from securebench.sandboxes._docker.hand_over import Door, check_listeners
 from securebench.sandboxes._docker.holder import Captured, Holder
 from securebench.sandboxes._docker.image import Image
 from securebench.sandboxes._docker.owner import DeadMan, Owner, Removal
 from securebench.sandboxes._docker.seccomp import profile
+from securebench.sandboxes._docker.state import inspect
 from securebench.sandboxes._docker.tar_capture import LeftOut
+from securebench.sandboxes._listeners import Listeners
 from securebench.sandboxes.base import Bind, Command, Guarantee, SandboxResult, SandboxSpec, Usage
 
 
@@ -63,10 +69,10 @@ class DockerSession:
 
     def __init__(
         self, engine: Engine, spec: SandboxSpec, place: Place, owner: Owner, switch: DeadMan, holder: Holder | None,
-        staging: Path, fingerprint: Mapping[str, str],
+        listeners: Listeners, staging: Path, fingerprint: Mapping[str, str],
     ) -> None:  # fmt: skip
         self._engine, self._spec, self._place, self._owner, self._switch = engine, spec, place, owner, switch
-        self._holder, self._staging, self._fingerprint = holder, staging, fingerprint
+        self._holder, self._listeners, self._staging, self._fingerprint = holder, listeners, staging, fingerprint
         self._commands = 0
         self._stopped = False
         self._running: anyio.CancelScope | None = None
@@ -108,7 +114,7 @@ class DockerSession:
         if self._stopped:
             return
         await self.end()
-        if self._holder is not None:
+        if self._holder is not None and self._spec.scratches:
             for number, scratch in enumerate(self._spec.scratches):
                 try:
                     captured: Captured | CandidateError = await self._holder.take(scratch, self._staging / str(number))
@@ -124,6 +130,7 @@ class DockerSession:
     async def end(self) -> None:
         """End a running command and refuse further ones."""
         self._stopped = True
+        self._listeners.close()
         if self._running is not None:
             self._running.cancel()
             with anyio.CancelScope(shield=True):
@@ -136,6 +143,10 @@ class DockerSession:
     def left_out(self, target: str) -> tuple[LeftOut, ...]:
         """What the agent left in a scratch that was not captured, and why. Raises as `scratch`."""
         return self._tree(target).left_out
+
+    def listener(self, port: int) -> socket.socket:
+        """The socket on which the sandbox's connections to this port arrive. Raises SandboxError."""
+        return self._listeners.at(port)
 
     def close(self) -> None:
         """Give up the captured trees."""
@@ -175,8 +186,11 @@ class DockerSession:
 
 @asynccontextmanager
 async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> AsyncIterator[DockerSession]:
-    """A fresh sandbox whose scratch directories are filled. Raises SandboxError, SandboxUnavailable, ConfigError."""
+    """A fresh sandbox, its scratch directories filled and its listeners ready.
+
+    Raises SandboxError, SandboxUnavailable, ConfigError."""
     client = engine.client
+    check_listeners(spec, engine.guarantees)
     _check_binds(spec)
     async with AsyncExitStack() as stack:
         resources = stack.enter_context(ExitStack())
@@ -191,19 +205,31 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
         create_args(place, spec, Command(("true",)), "check")  # refuses now what could only fail later
         switch = DeadMan(client, owner, staging, engine.ledger.places if engine.ledger is not None else ())
         stack.push_async_callback(switch.disarm)
-        holder = None
-        if spec.scratches:
+        holder, listeners = None, Listeners()
+        if spec.scratches or spec.listeners:
             name = owner.container("holder")
             await stack.enter_async_context(Removal(client, name, switch))
-            holder = await Holder.start(client, place, spec, name)
-            place = replace(place, held=holder.volumes)
+            if spec.listeners:
+                holder, listeners = await _start_listening(client, place, spec, name, staging)
+                resources.callback(listeners.close)
+            else:
+                holder = await Holder.start(client, place, spec, name)
+            place = replace(place, held=holder.volumes, network=holder.id if spec.listeners else None)
         fingerprint = engine.fingerprint(image, hashlib.sha256(rules).hexdigest())
-        session = DockerSession(engine, spec, place, owner, switch, holder, staging, fingerprint)
+        session = DockerSession(engine, spec, place, owner, switch, holder, listeners, staging, fingerprint)
         resources.callback(session.close)
         try:
             yield session
         finally:
             await session.end()
+
+
+async def _start_listening(
+    client: Client, place: Place, spec: SandboxSpec, name: str, staging: Path
+) -> tuple[Holder, Listeners]:
+    with closing(Door(staging)) as door:
+        holder = await Holder.start(client, place, spec, name, await door.program(spec.listeners))
+        return holder, await door.receive(spec.listeners, lambda: inspect(client, name))
 
 
 def check_command(command: Command) -> None:
