@@ -149,7 +149,7 @@ class ChatHarness(HarnessBase):
 
 
 class ControlHarness(HarnessBase):
-    type: Literal["null", "echo"]
+    type: Literal["null", "echo", "reference"]
     config: ControlConfig = Field(default_factory=ControlConfig)
 
 

@@ -35,7 +35,13 @@ from securebench.engine.resume import finished_before
 from securebench.errors import StoreError
 from securebench.families.registry import FAMILIES
 from securebench.harnesses.base import HarnessProducer
-from securebench.harnesses.factory import Overlays, build_harness_producer, needs_sandbox, prepare_overlays
+from securebench.harnesses.factory import (
+    Overlays,
+    build_harness_producer,
+    check_program,
+    needs_sandbox,
+    prepare_overlays,
+)
 from securebench.harnesses.models import open_broker
 from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, silent
 from securebench.records.record import Identity
@@ -116,6 +122,7 @@ async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progres
     if not unsafe:
         await check_walls(sandbox, roots)
         audit = (await require_run_audit(sandbox, roots)).as_record()
+    await check_program(config, sandbox, roots)
     overlays = await prepare_overlays(config, sandbox, roots, notice)
     return _Stage(sandbox, (selection.reason, *reachable_domains(config, entries)), audit, overlays)
 

@@ -29,10 +29,11 @@ from securebench.harnesses.sandboxed import SandboxedProducer
 from securebench.harnesses.secrets import refuse_secrets
 from securebench.harnesses.tool_check import fit_tool
 from securebench.harnesses.tools.description import load_tool
-from securebench.sandboxes.base import Root, Sandbox
+from securebench.sandboxes.base import Command, ImageRoot, Root, Sandbox, SandboxSpec, run_once
 from securebench.tester_config import TesterConfig
 
 Overlays = Mapping[Root, Overlay]
+_FIND = 'command -v -- "$1" >/dev/null'
 
 
 def needs_sandbox(config: TesterConfig) -> bool:
@@ -57,6 +58,27 @@ async def prepare_overlays(
     return {}
 
 
+async def check_program(config: TesterConfig, sandbox: Sandbox, roots: Iterable[Root]) -> None:
+    """A command whose program is not there would fail every task, and not by the agent's fault. Raises ConfigError.
+
+    Programs named by a path within the working directory are the tasks' own, and not looked for."""
+    if not isinstance(config.harness, CommandHarness):
+        return
+    command = config.harness.config.command
+    program = "sh" if isinstance(command, str) else command[0]
+    if "/" in program and not program.startswith("/"):
+        return
+    for root in roots:
+        result = await run_once(sandbox, SandboxSpec(root=root), Command(("sh", "-c", _FIND, "sh", program)))
+        shell_is_there = result.exit_code in (0, 1)
+        if result.exit_code == 1 or (program == "sh" and not shell_is_there):
+            where = f"image {root.reference}" if isinstance(root, ImageRoot) else "the sandbox"
+            raise ConfigError(
+                f"harness.config.command cannot be started: {where} has no {program!r}; a string needs sh, a list its "
+                "first word as a program that the sandbox has"
+            )
+
+
 def build_harness_producer(
     config: TesterConfig, sandbox: Sandbox | None, broker: Broker | None = None, overlays: Overlays | None = None
 ) -> HarnessProducer:
@@ -67,6 +89,11 @@ def build_harness_producer(
             f"harness.env names {', '.join(missing)}, which is not set; export it or put it into --env-file"
         )
     match config.harness:
+        case ControlHarness(type="reference"):
+            raise ConfigError(
+                "the reference agent knows the answers, so it is never run for a score; "
+                "`securebench validate PACK` runs it on every row"
+            )
         case ControlHarness(type=kind):
             return ControlProducer(kind, sandbox=sandbox)
         case ConstantHarness(config=constant):
