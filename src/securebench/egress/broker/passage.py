@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from securebench.egress.broker.access import ModelAccess
 from securebench.egress.broker.admission import Headers, Route
@@ -10,6 +12,7 @@ from securebench.egress.broker.body_rules import AdmittedBody
 from securebench.egress.broker.exchange import MAX_COPY, Exchange, ReplySink
 from securebench.egress.broker.metering import Meter
 from securebench.egress.broker.refusal import Refused
+from securebench.egress.broker.relay import relay
 from securebench.egress.broker.scrubbing import Scrubber, scrubbed
 from securebench.egress.broker.upstream import Upstream, is_fault, reply_headers
 
@@ -54,10 +57,13 @@ async def pass_on(
             heads = [(name, _clean(value, key)) for name, value in reply_headers(provider, response)]
             await sink.start(response.status_code, heads)
             scrubber = Scrubber(key)
-            async for chunk in response.stream:  # type: ignore[union-attr]  # of an async transport
+
+            async def chunk(data: bytes) -> None:
                 if draft.meter is not None:
-                    draft.meter.feed(chunk)
-                await _hand_over(scrubber.feed(chunk), draft, sink)
+                    draft.meter.feed(data)
+                await _hand_over(scrubber.feed(data), draft, sink)
+
+            await relay(cast("AsyncIterable[bytes]", response.stream), chunk)
             await _hand_over(scrubber.finish(), draft, sink)
             draft.exchange = replace(draft.exchange, complete=True)
             await sink.end()
