@@ -40,9 +40,9 @@ class Shelf:
         """Nobody else changes the store meanwhile. Raises StoreError when it cannot be written."""
         with self._guarded():
             # Sandboxes started by root run as another user, who must get through; an ordinary user's run as itself.
-            self.root.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
+            _make_open(self.root, 0o755 if os.geteuid() == 0 else 0o700)
             for path in (self.images, self._work):
-                path.mkdir(mode=0o755, exist_ok=True)
+                _make_open(path, 0o755)
             lock = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with self._guarded():
@@ -106,3 +106,14 @@ class Shelf:
             raise StoreError(
                 f"{self._what} {self.root}: {reason}; free some space or set SECUREBENCH_HOME to another directory"
             ) from error
+
+
+def _make_open(path: Path, mode: int) -> None:
+    """Make a directory and those above it with this mode, whatever the umask is; one that is there stays as it is."""
+    if path.is_dir():
+        return
+    if not path.parent.is_dir():
+        _make_open(path.parent, mode)
+    with suppress(FileExistsError):  # somebody else was faster
+        path.mkdir(mode=mode)
+        path.chmod(mode)

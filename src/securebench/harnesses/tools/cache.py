@@ -25,7 +25,7 @@ from securebench import _json
 from securebench._canonical import digest_bytes
 from securebench._fs import open_directory
 from securebench._schema import ClosedModel
-from securebench.errors import IntegrityError, StoreError
+from securebench.errors import IntegrityError, StoreError, os_reason
 from securebench.harnesses.tools.description import Libc
 from securebench.images import default_root
 from securebench.images._names import write_durably
@@ -81,8 +81,12 @@ class ToolCache:
         return self.directory(digest) / "tree"
 
     def entries(self) -> Iterator[tuple[str, OverlayRecord | None]]:
-        """Every overlay by digest; None where its record is damaged."""
-        for digest in self._shelf.digests():
+        """Every overlay by digest; None where its record is damaged. Raises StoreError."""
+        try:
+            digests = self._shelf.digests()
+        except OSError as error:
+            raise StoreError(f"tool cache {self.root} {os_reason(error)}") from error
+        for digest in digests:
             yield digest, self._record(digest)
 
     def find(self, tool: str, version: str, machine: str, libc: Libc) -> tuple[str, OverlayRecord] | None:

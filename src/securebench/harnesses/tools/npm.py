@@ -17,7 +17,7 @@ import anyio
 from securebench import _json
 from securebench._json import Json
 from securebench._proc import TOOL_ENV, run_tool
-from securebench.errors import ConfigError, InfrastructureError, IntegrityError, SandboxUnavailable
+from securebench.errors import ConfigError, InfrastructureError, IntegrityError, SandboxUnavailable, SecureBenchError
 from securebench.harnesses.tools.description import is_exact, package_name
 
 OnProgress = Callable[[str], None]
@@ -41,10 +41,12 @@ _OPTIONS = (
     "--no-fund",
     "--no-workspaces",
     "--loglevel=error",
-    "--fetch-retries=2",
-    "--fetch-retry-mintimeout=1000",
-    "--fetch-retry-maxtimeout=5000",
 )
+_DEFAULTS = {  # npm's own make a machine without network wait for minutes
+    "npm_config_fetch_retries": "2",
+    "npm_config_fetch_retry_mintimeout": "1000",
+    "npm_config_fetch_retry_maxtimeout": "5000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class Npm:
         self._program = program
         self._work = work
         kept = {name: value for name, value in environ.items() if _PASSED_ON.fullmatch(name)}
-        self._env = {**TOOL_ENV, "PATH": path, "HOME": environ.get("HOME", "/"), **kept}
+        self._env = {**TOOL_ENV, **_DEFAULTS, "PATH": path, "HOME": environ.get("HOME", "/"), **kept}
 
     async def view(self, package: str, spec: str) -> Published:
         """The version that `spec` names, exact or a tag. Raises ConfigError when there is none."""
@@ -90,10 +92,16 @@ class Npm:
         """The tarball of that version, as it came: not judged yet."""
         place = self._work / "packed"
         place.mkdir()
+        code, failure = "", None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._report, published.label, on_progress)
-            code, _ = await self._ask(published.label, "pack", published.label, f"--pack-destination={place}")
+            try:
+                code, _ = await self._ask(published.label, "pack", published.label, f"--pack-destination={place}")
+            except SecureBenchError as error:
+                failure = error  # raised below, where the task group cannot wrap it
             tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
         if code in _UNKNOWN:
             raise ConfigError(f"the registry has no {published.label}; it may have been withdrawn")
         found = list(place.iterdir())
@@ -179,7 +187,8 @@ def _numbers(version: str) -> tuple[int, ...] | None:
 def _published(package: str, spec: str, answer: Json) -> Published:
     if isinstance(answer, list):
         raise ConfigError(f"{package}@{spec} names {len(answer)} versions; give one")
-    fields = answer if isinstance(answer, dict) else {}
+    # npm prints the bare value where only one of the fields is there.
+    fields = answer if isinstance(answer, dict) else {"version": answer}
     version, integrity = fields.get("version"), fields.get("dist.integrity")
     dependencies = fields.get("optionalDependencies", {})
     if not isinstance(version, str) or not is_exact(version) or (is_exact(spec) and version != spec):
