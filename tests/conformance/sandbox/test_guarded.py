@@ -116,6 +116,7 @@ HERE = {
     "test_scratch_is_harvested_after_stop",
     "test_daemon_that_holds_the_streams_does_not_hold_the_result",
     "test_stop_is_idempotent_and_final",
+    "test_stop_ends_a_command_that_runs",
     "test_scratch_cannot_be_read_before_stop",
     # processes
     "test_it_cannot_gain_privileges",

@@ -373,5 +373,19 @@ def test_no_descriptor_of_a_listener_remains(box: Box) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04])
+def test_cancelled_opening_leaves_no_descriptor(box: Box, seconds: float) -> None:
+    async def main() -> None:
+        with anyio.move_on_after(seconds):
+            async with box.sandbox.open(SPEC):
+                await anyio.sleep_forever()
+
+    _says(box, ASK)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        anyio.run(main)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_command_inherits_no_listener(box: Box) -> None:
     assert _says(box, "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1])") == "[0, 1, 2]"

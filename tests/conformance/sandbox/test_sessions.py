@@ -7,6 +7,7 @@ import stat
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 from tests.conformance.sandbox.box import Box, processes_with, text
 
@@ -250,6 +251,34 @@ def test_stop_is_idempotent_and_final(box: Box) -> None:
         await session.stop()
         with pytest.raises(SandboxError, match="stopped"):
             await session.run(_sh("true"))
+
+    box.session(_spec(), body)
+    box.session(SandboxSpec(), body)
+
+
+def test_stop_ends_a_command_that_runs(box: Box) -> None:
+    """Who waits for the command learns it at once, and it is not the command's failure."""
+    marker = f"72.{time.time_ns()}"
+
+    async def body(session: Session) -> None:
+        refused: list[str] = []
+        running, ended = anyio.Event(), anyio.Event()
+
+        async def agent() -> None:
+            command = Command(("/bin/sh", "-c", f"echo up; sleep {marker}"), on_output=lambda *_: running.set())
+            with pytest.raises(SandboxError) as error:
+                await session.run(command)
+            refused.append(str(error.value))
+            ended.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(agent)
+            await running.wait()
+            with anyio.fail_after(15):
+                await session.stop()
+                assert processes_with(marker) == []
+                await ended.wait()
+        assert refused == ["the sandbox was stopped while a command ran"]
 
     box.session(_spec(), body)
     box.session(SandboxSpec(), body)

@@ -64,29 +64,41 @@ class JoinedSession:
         self._identity, self._rules, self._group = identity, rules, made
         self._held, self._launcher, self._scratches, self._listeners = held, launcher, scratches, listeners
         self._command: Handle | None = None
-        self._busy = False
+        self._running: anyio.CancelScope | None = None
+        self._idle = anyio.Event()
         self.stopped = False
 
     async def run(self, command: Command) -> SandboxResult:
         """Run one command to its end. Raises SandboxError when the sandbox failed or was stopped."""
         check_command(command)
-        if self.stopped or self._busy:
+        if self.stopped or self._running is not None:
             state = "was stopped" if self.stopped else "is running another command"
             raise SandboxError(f"this sandbox {state}")
-        self._busy = True
+        self._idle = anyio.Event()
         streams = Streams.for_command(command)
         try:
-            return await self._run(command, streams)
+            with anyio.CancelScope() as self._running:
+                return await self._run(command, streams)
         except BaseException:
             # Half a conversation with the launcher cannot be continued.
-            await self.stop()
+            await self._end()
             raise
         finally:
-            self._busy = False
+            self._running = None
+            self._idle.set()
             streams.close()
+        raise SandboxError("the sandbox was stopped while a command ran")
 
     async def stop(self) -> None:
-        """End every process inside. Idempotent."""
+        """End a running command, if any, and every process inside. Idempotent."""
+        self.stopped = True
+        if self._running is not None:
+            self._running.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._idle.wait()
+        await self._end()
+
+    async def _end(self) -> None:
         self.stopped = True
         self._listeners.close()
         self._held.end()
