@@ -25,6 +25,7 @@ from securebench.candidates.store import CandidateStore
 from securebench.egress.model_endpoint import ModelEndpoint
 from securebench.engine.attempt import AttemptContext, run_attempt
 from securebench.engine.preflight import (
+    check_collectable,
     check_out_of_sight,
     check_supported,
     check_walls,
@@ -111,6 +112,7 @@ class _Stage:
 async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progress, unsafe: bool) -> _Stage:
     """Raises ConfigError, SandboxUnavailable, AuditFailed."""
     entries = tasks.pack.entries[: len(tasks)]
+    check_collectable(config, entries)
     if not needs_sandbox(config) and not any(FAMILIES[entry.family].executes for entry in entries):
         return _Stage()
     roots = task_roots(entry.image for entry in entries)

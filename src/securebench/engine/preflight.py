@@ -8,6 +8,9 @@ from pathlib import Path
 from securebench.benchmark_pack import RowIndex
 from securebench.environment import DEFAULT_WORKDIR
 from securebench.errors import ConfigError, SandboxError
+from securebench.families.base import CandidateKind
+from securebench.families.registry import FAMILIES
+from securebench.harness_schema import ChatHarness
 from securebench.harnesses.factory import needs_sandbox
 from securebench.sandboxes.base import (
     HOST_ROOT_PATHS,
@@ -28,6 +31,18 @@ def check_supported(config: TesterConfig) -> None:
     """Refuse settings this version would ignore. Raises ConfigError naming each."""
     if config.executor.type == "ray":
         raise ConfigError("not available in this version, so it would be ignored: executor.type: ray; remove it")
+
+
+def check_collectable(config: TesterConfig, entries: Iterable[RowIndex]) -> None:
+    """A model that is only asked has no workspace to leave behind. Raises ConfigError."""
+    if not isinstance(config.harness, ChatHarness):
+        return
+    for entry in entries:
+        if FAMILIES[entry.family].candidate is CandidateKind.WORKSPACE:
+            raise ConfigError(
+                f"task {entry.id} collects a workspace, which needs an agent with a sandbox: use harness type codex, "
+                "claude_code or command, or a pack without such tasks"
+            )
 
 
 def reachable_domains(config: TesterConfig, entries: Iterable[RowIndex]) -> list[str]:

@@ -99,7 +99,7 @@ def build_harness_producer(
         case ConstantHarness(config=constant):
             return ControlProducer("constant", constant.response, sandbox)
         case ChatHarness(config=chat) if broker is not None:
-            return ChatHarnessProducer(chat, broker, Prompt.load("chat", config.prompt))
+            return ChatHarnessProducer(chat, broker, Prompt.load("chat", config.prompt, chat.prompt or ""))
     if sandbox is None:
         raise ConfigError(f"harness {config.harness.type} needs a sandbox")
     agent, domains = _agent(config, overlays or {})
@@ -114,7 +114,11 @@ def _agent(config: TesterConfig, overlays: Overlays) -> tuple[Agent, tuple[str, 
         case CommandHarness(config=command):
             return CommandAgent(command), command.allowed_domains
         case CodexHarness(config=codex):
-            return CodexAgent(codex, overlays, Prompt.load("agent", config.prompt)), codex.allowed_domains
+            return CodexAgent(
+                codex, overlays, Prompt.load("agent", config.prompt, codex.prompt or "")
+            ), codex.allowed_domains
         case ClaudeCodeHarness(config=claude):
-            return ClaudeCodeAgent(claude, overlays, Prompt.load("agent", config.prompt)), claude.allowed_domains
+            return ClaudeCodeAgent(
+                claude, overlays, Prompt.load("agent", config.prompt, claude.prompt or "")
+            ), claude.allowed_domains
     raise ConfigError(f"harness type {config.harness.type!r} cannot be built")
