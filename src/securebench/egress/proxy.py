@@ -35,23 +35,30 @@ DELAY = 0.5
 async def serve_proxy(
     listener: socket.socket, rules: EgressRules, log: EgressLog, *, resolve: Resolve = system_resolver
 ) -> None:
-    """Answer on `listener` until cancelled, which must be before the listener is closed. One call is one attempt."""
+    """Answer on `listener` until cancelled, or until the listener is closed. One call is one attempt."""
     attempt = _Attempt(rules, log, resolve, Allowance(rules.limits), Crowd(rules.limits.open + WAITING))
     async with anyio.create_task_group() as tasks:
-        while True:
-            await anyio.wait_readable(listener)
-            await attempt.crowd.room()
-            try:
-                sock, _ = listener.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                continue
-            except OSError as error:
-                if error.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
-                    return
-                await anyio.sleep(0.1)  # out of descriptors or memory: others will be done soon
-                continue
+        while (sock := await _accept(listener, attempt.crowd)) is not None:
             attempt.crowd.enter()
             tasks.start_soon(attempt.receive, Wire(sock))
+        tasks.cancel_scope.cancel()
+
+
+async def _accept(listener: socket.socket, crowd: Crowd) -> socket.socket | None:
+    """The next connection, once there is room for it; None when the listener was closed."""
+    while True:
+        try:
+            await anyio.wait_readable(listener)
+            await crowd.room()
+            return listener.accept()[0]
+        except (BlockingIOError, ConnectionAbortedError):
+            continue
+        except (anyio.ClosedResourceError, ValueError):
+            return None
+        except OSError as error:
+            if error.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
+                return None
+            await anyio.sleep(0.1)  # out of descriptors or memory: others will be done soon
 
 
 def proxy_environment(port: int) -> dict[str, str]:
