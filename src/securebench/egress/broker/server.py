@@ -128,14 +128,14 @@ class _Conversation:
         try:
             if access is None:
                 raise Refused(404, "not_found_error", "no provider is served at this path")
-            way = route(access, method, target)
             check_upgrade(headers)
+            way = route(access, method, target)
             check_placeholder(headers, self._session.placeholder)
             _check_framing(headers, self._limits.body_bytes)
             body = await self._body()
         except Refused as refused:
-            # What is left of a body is not read: the connection ends with this answer.
-            sink.closing = self._http.their_state is not h11.DONE and not self._is_bodyless(headers)
+            # What is left of a body, or of another protocol, is not read: the connection ends with this answer.
+            sink.closing = self._http.their_state is not h11.DONE and not _ends_with_its_head(headers)
             await self._session.refuse(access, method, target, refused, sink)
             if not sink.closing:
                 await self._event()  # the end of a request without a body
@@ -155,10 +155,6 @@ class _Conversation:
         finally:
             self._shared.room += len(body)
         self._ended = not sink.ended  # a reply that broke off can only be told by ending the connection
-
-    @staticmethod
-    def _is_bodyless(headers: Sequence[tuple[str, str]]) -> bool:
-        return not any(name in {"content-length", "transfer-encoding"} for name, _ in headers)
 
     async def _body(self) -> bytes:
         chunks: list[bytes] = []
@@ -190,6 +186,10 @@ class _Conversation:
     async def write(self, event: h11.Event) -> None:
         with anyio.fail_after(self._limits.write_seconds):
             await send(self._socket, self._http.send(event) or b"")
+
+
+def _ends_with_its_head(headers: Sequence[tuple[str, str]]) -> bool:
+    return not any(name in {"content-length", "transfer-encoding", "upgrade"} for name, _ in headers)
 
 
 def _check_framing(headers: Sequence[tuple[str, str]], most: int) -> None:
