@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
@@ -199,11 +200,11 @@ class _Visit:
 
     async def _forward(self, exchange: Forwarding) -> Reason:
         reason = await exchange.run()
-        if exchange.begun:
-            if reason is Reason.CLOSED:
+        with suppress(OSError):  # a client that has gone does not change how the exchange ended
+            if not exchange.begun:
+                await self._turn_away(Reason.BAD_REPLY if reason in (Reason.CLOSED, Reason.RESET) else reason)
+            elif reason is Reason.CLOSED:
                 await self._client.linger()
-        else:
-            await self._turn_away(Reason.BAD_REPLY if reason in (Reason.CLOSED, Reason.RESET) else reason)
         return reason
 
     async def _turn_away(self, reason: Reason) -> None:
