@@ -179,7 +179,8 @@ def _why_not(session: BrokerSession, access: ModelAccess, reply: Reply) -> Candi
         if code in _TURNED_DOWN:
             return CandidateError(FailureReason.NO_ANSWER, "the provider turned the task down")
         if _TOO_LONG.search(f"{code} {message}"):
-            return ProducerError(FailureReason.PRODUCER_FAILED, "the task does not fit into what the model can read")
+            what = "the task does not fit into what the model can read"
+            return ProducerError(FailureReason.PRODUCER_FAILED, f"{what}: {message[:500]}")
     words = f": {message[:500]}" if message else ""
     return InfrastructureError(f"{access.base_url} answered {reply.status}{words}")
 

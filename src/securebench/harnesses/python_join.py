@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-MAX_SOURCE = 256 * 1024
-"""Characters that are parsed; what is longer stands as it is."""
+MAX_SOURCE = 64 * 1024
+"""Characters that are parsed, which takes a second at most; what is longer stands as it is."""
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -30,7 +30,7 @@ def join(answer: str, starter: str | None, prompt: str, entry_point: str | None)
     start = _Start.read(starter, name) if starter else _Start.read(prompt, name, must_open=True)
     if start is None:
         return answer, Joined.ALONE
-    for text in (answer, textwrap.dedent(answer)):
+    for text in dict.fromkeys((answer, textwrap.dedent(answer))):
         module = _parse(text)
         if module is not None and _binds(module, start.name):
             return _with_preamble(text, module, start)
