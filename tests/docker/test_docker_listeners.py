@@ -132,6 +132,49 @@ def test_environment_of_the_image_changes_nothing(sandbox: Imaged) -> None:
         assert Box(sandbox).session(replace(SPEC, root=root), _ready) == ("127.0.0.1", PORT)
 
 
+@contextmanager
+def _preloading(library: str) -> Iterator[ImageRoot]:
+    """The test image with a library of its own for every process that starts in it."""
+    name = f"securebench-preloading-{time.time_ns()}"
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        entry = tarfile.TarInfo("ld.so.preload")
+        entry.size = len(library)
+        archive.addfile(entry, io.BytesIO(library.encode()))
+    said("create", f"--name={name}", IMAGE, "true")
+    try:
+        assert docker("cp", "-", f"{name}:/etc", stdin=stream.getvalue()).returncode == 0
+        said("commit", name, f"{name}:1")
+        yield ImageRoot(f"{name}:1")
+    finally:
+        docker("rm", name)
+        docker("image", "rm", f"{name}:1")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root sees what another user's process has loaded")
+@pytest.mark.parametrize("covered", [True, False], ids=["covered", "control"])
+def test_image_takes_no_library_into_our_process(
+    sandbox: Imaged, covered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Door.program
+
+    async def program(self: Door, ports: tuple[int, ...]) -> Program:
+        whole = await made(self, ports)
+        return whole if covered else replace(whole, binds=tuple(b for b in whole.binds if "preload" not in b.target))
+
+    async def loaded(session: Session) -> str:
+        (holder,) = own_containers()
+        pids = [line for line in said("top", holder, "-o", "pid,args").splitlines() if "listening.py" in line]
+        return Path(f"/proc/{pids[-1].split()[0]}/maps").read_text()
+
+    monkeypatch.setattr(Door, "program", program)
+    library = said("run", "--rm", IMAGE, "/bin/sh", "-c", "ls /lib/*/libpthread.so.0")
+    with _preloading(library) as root:
+        maps = Box(sandbox).session(replace(SPEC, root=root), loaded)
+    assert "/securebench-listening/python" in maps
+    assert ("libpthread" in maps) is not covered
+
+
 def test_engine_whose_containers_cannot_reach_us_says_so(sandbox: Imaged, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a daemon in a virtual machine, where a socket's file is there but nobody listens."""
     made = Door.program

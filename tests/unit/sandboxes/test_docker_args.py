@@ -14,6 +14,7 @@ from securebench.errors import ConfigError, SandboxUnavailable
 from securebench.sandboxes._docker.args import (
     CONFINED_CAPABILITIES,
     Place,
+    Program,
     create_args,
     environment,
     environment_args,
@@ -66,6 +67,35 @@ def test_the_holder_has_the_same_walls() -> None:
         held
     )
     assert held[-4:] == ["--entrypoint=/bin/sh", IMAGE.id, "-c", "read -r _"]
+
+
+LISTENING = SandboxSpec(network=Network.LOOPBACK, listeners=(3128,))
+PROGRAM = Program(("/h/loader", "/h/p"), {"SECUREBENCH_TOKEN": "secret"}, (Bind(Path("/usr/lib/x"), "/h/x"),))
+
+
+def test_commands_share_the_network_of_the_holder_and_nothing_that_would_change_it() -> None:
+    made = words(LISTENING, place=replace(PLACE, network="f00", ipv6=True))
+    assert [word for word in made if word.startswith("--network")] == ["--network=container:f00"]
+    assert not [word for word in made if word.startswith(("--hostname", "--dns", "--sysctl", "--add-host"))]
+    assert {"--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"} <= set(made)
+
+
+def test_holder_with_a_program_has_the_same_walls_and_a_network_of_its_own() -> None:
+    held, env_file = holder_args(replace(PLACE, ipv6=True), LISTENING, "holder", PROGRAM)
+    assert {"--read-only", "--network=none", "--hostname=sandbox", "--dns=0.0.0.0", "--cap-drop=ALL"} <= set(held)
+    assert "--sysctl=net.ipv6.conf.all.disable_ipv6=0" in held
+    assert "--mount=type=bind,src=/usr/lib/x,dst=/h/x,readonly,bind-nonrecursive" in held
+    assert held[-3:] == ["--entrypoint=/h/loader", IMAGE.id, "/h/p"]
+    assert not [word for word in held if "secret" in word]
+    assert b"SECUREBENCH_TOKEN=secret\n" in env_file
+
+
+def test_program_of_the_holder_gets_nothing_from_the_image() -> None:
+    image = replace(IMAGE, env=(("LD_PRELOAD", "/evil.so"), ("PATH", "/evil"), ("SECUREBENCH_TOKEN", "evil")))
+    held, env_file = holder_args(replace(PLACE, image=image), LISTENING, "holder", PROGRAM)
+    assert b"evil" not in env_file
+    assert not [word for word in held if "evil" in word]
+    assert b"LD_PRELOAD=\n" in env_file
 
 
 def test_image_is_named_by_its_id_and_words_follow_it() -> None:

@@ -19,6 +19,7 @@ KNOWN = [
     ("pull access denied for x, repository does not exist or may require 'docker login'", "docker login"),
     ("toomanyrequests: You have reached your pull rate limit", "docker login"),
     ("Error response from daemon: Unknown runtime specified runsc", "runsc install"),
+    ('invalid mount config for type "bind": bind source path does not exist: /tmp/x', "not a remote one"),
 ]
 
 

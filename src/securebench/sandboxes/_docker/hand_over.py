@@ -28,6 +28,7 @@ from securebench.sandboxes.base import Bind, Guarantee, SandboxSpec
 
 _HOME = "/securebench-listening"
 _DOOR = f"{_HOME}/door"
+_PRELOAD = "/etc/ld.so.preload"
 _SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _REMEDY = (
@@ -56,6 +57,7 @@ class Door:
         program = self._inside / "listening.py"
         program.write_bytes(_source().read_bytes())
         program.chmod(0o444)
+        (self._inside / "nothing").touch(0o444)
         self._token = secrets.token_hex(16)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
@@ -71,7 +73,9 @@ class Door:
         """What the holder runs. Raises SandboxError."""
         python = await find_interpreter(_source(), _HOME)
         argv = (*python.argv, f"{_DOOR}/listening.py", f"{_DOOR}/socket", *map(str, ports))
-        return Program(argv, {**python.env, _listening.TOKEN: self._token}, (*python.binds, Bind(self._inside, _DOOR)))
+        # An image could name a library of its own that our loader would take into our process.
+        own = (Bind(self._inside, _DOOR), Bind(self._inside / "nothing", _PRELOAD))
+        return Program(argv, {**python.env, _listening.TOKEN: self._token}, (*python.binds, *own))
 
     async def receive(self, ports: Sequence[int], look: Callable[[], Awaitable[State]]) -> Listeners:
         """The listeners, checked. `look` shows the holder, which may have ended.
