@@ -7,7 +7,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -71,13 +71,11 @@ async def away(function: Callable[..., T], *args: Any) -> T:
 
 def everything(sock: socket.socket) -> bytes:
     """What comes until the other side has finished or broken off."""
-    data = b""
-    try:
+    data = bytearray()
+    with suppress(ConnectionResetError):
         while chunk := sock.recv(65536):
             data += chunk
-    except ConnectionResetError:
-        pass
-    return data
+    return bytes(data)
 
 
 def raw(port: int, data: bytes, then: Callable[[socket.socket], None] | None = None) -> bytes:

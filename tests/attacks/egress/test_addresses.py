@@ -44,7 +44,7 @@ async def test_control_where_one_address_is_vetted_another_is_reached(lab: Lab) 
     async def ordered(_: str) -> tuple[str, ...]:
         return (PUBLIC, LOOP)
 
-    weak.vets_only_the_first_address()
+    weak.dials_the_last_address_unvetted()
     async with proxy(["mixed.lab.test"], resolve=ordered) as running:
         assert body(await away(plain_get, running.port, "mixed.lab.test"))["tag"] == "loop"
 
@@ -118,3 +118,10 @@ async def test_a_name_without_an_answer_is_told_so(lab: Lab) -> None:
     async with proxy(resolve=dead) as running:
         assert status(await away(plain_get, running.port)) == 502
     assert running.reasons() == ["unreachable"]
+
+
+@in_lab
+async def test_control_where_search_domains_are_tried_another_name_answers(lab: Lab) -> None:
+    async with proxy(["nothing.example"], resolve=weak.look_up) as running:
+        assert body(await away(plain_get, running.port, "nothing.example"))["tag"] == "public"
+    assert "nothing.example.evil.test" in lab.queries()

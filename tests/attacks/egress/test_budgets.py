@@ -55,6 +55,12 @@ async def test_connections(lab: Lab) -> None:
 
 
 @in_lab
+async def test_control_with_more_connections_all_are_answered(lab: Lab) -> None:
+    async with proxy(limits=EgressLimits(connections=4)) as running:
+        assert [status(await away(plain_get, running.port)) for _ in range(4)] == [200] * 4
+
+
+@in_lab
 async def test_refused_requests_use_up_no_connections(lab: Lab) -> None:
     async with proxy(limits=EgressLimits(connections=1)) as running:
         for _ in range(5):

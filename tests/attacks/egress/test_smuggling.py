@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
 import uuid
+from contextlib import suppress
 from urllib.parse import quote
 
+import anyio
 import pytest
 from tests.attacks.egress import weak
-from tests.attacks.egress.clients import ALLOWED, away, plain_get, proxy, raw, status
+from tests.attacks.egress.clients import ALLOWED, away, everything, plain_get, proxy, raw, status, tunnel
 from tests.attacks.egress.lab import Lab, in_lab
 
 from securebench.egress.decisions import Kind
+from securebench.egress.rules import EgressLimits
 
 OTHER = "other.lab.test"
 
@@ -162,3 +166,51 @@ async def test_the_proxy_is_no_relay_to_itself_or_its_neighbours(lab: Lab, targe
             line = f"GET http://{where}/ HTTP/1.1\r\nHost: {where}\r\n\r\n".encode()
             assert status(await away(raw, running.port, line)) == 403
         assert other.log.decisions == ()
+
+
+@in_lab
+async def test_control_where_nothing_is_judged_it_is_a_relay(lab: Lab) -> None:
+    weak.takes_any_spelling()
+    weak.allows_every_name()
+    weak.vets_no_address()
+    weak.reads_no_hello()
+
+    def nested(port: int, through: int) -> bytes:
+        _, sock = tunnel(port, f"127.0.0.1:{through}")
+        with sock:
+            sock.sendall(request())
+            return everything(sock)
+
+    async with proxy() as other, proxy(resolve=weak.look_up) as running:
+        assert b'"tag": "public"' in await away(nested, running.port, other.port)
+        assert other.log.count(Kind.ALLOWED) == 1
+
+
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+POST = request("Transfer-Encoding: chunked", method="POST", rest="5\r\nhello\r\n0\r\n\r\n")
+
+
+def damaged(chance: random.Random, data: bytes) -> bytes:
+    changed = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(changed))
+        changed[at : at + chance.randint(0, 2)] = bytes([chance.choice(b"\r\n :0159;aA\0\xff")])
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@in_lab
+async def test_damaged_requests_and_replies_do_not_end_the_proxy(lab: Lab, seed: int) -> None:
+    chance = random.Random(seed)
+    limits = EgressLimits(connections=1000, request_seconds=0.2, idle_seconds=0.2)
+    async with proxy(limits=limits) as running:
+
+        async def one(reply: bytes, post: bytes) -> None:
+            await away(plain_get, running.port, ALLOWED, "/raw?" + quote(reply, safe=""))
+            with suppress(ConnectionError):
+                await away(raw, running.port, post)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(60):
+                tasks.start_soon(one, damaged(chance, REPLY), damaged(chance, POST))
+        assert status(await away(plain_get, running.port)) == 200

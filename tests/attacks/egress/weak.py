@@ -54,7 +54,8 @@ def vets_no_address() -> None:
     proxy.vetted = lambda texts, private: tuple(ip_address(text) for text in texts)  # type: ignore[assignment]
 
 
-def vets_only_the_first_address() -> None:
+def dials_the_last_address_unvetted() -> None:
+    """One good address is enough for the name."""
     proxy.vetted = lambda texts, private: tuple(ip_address(text) for text in texts)[-1:]  # type: ignore[assignment]
 
 

@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
 from tests.attacks.egress.authority import make_authority
 from tests.attacks.egress.zone import serve_zone
@@ -148,7 +148,7 @@ class HttpServer:
             case "/redirect":
                 sock.sendall(f"HTTP/1.1 302 Found\r\nLocation: {query['to']}\r\nContent-Length: 0\r\n\r\n".encode())
             case "/raw":
-                sock.sendall(unquote(url.query).encode("latin-1"))
+                sock.sendall(unquote_to_bytes(url.query))
                 sock.shutdown(socket.SHUT_WR)
             case "/hold":
                 sock.recv(1)
