@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.e2e.workbench import Finished, Workbench, securebench
 
+from securebench.candidates.store import CandidateStore
 from securebench.testing.model_server import KEY, ModelServer
 
 CODE = {
@@ -35,7 +35,10 @@ TERMINAL = {
 
 HARNESSES: dict[str, dict[str, Any]] = {
     "codex": {"type": "codex", "config": {"model": "scripted-1", "api_key_env": "THE_KEY"}},
-    "claude_code": {"type": "claude_code", "config": {"model": "sonnet", "models": ["haiku"], "api_key_env": "THE_KEY"}},
+    "claude_code": {
+        "type": "claude_code",
+        "config": {"model": "sonnet", "models": ["haiku"], "api_key_env": "THE_KEY"},
+    },
 }
 
 
@@ -55,15 +58,20 @@ class AgentBench(Workbench):
     """A pack with one code task and one terminal task, and an agent on it."""
 
     def start(self, harness: dict[str, Any], model: ModelServer, *args: str, **sections: Any) -> Finished:
+        """Run an agent whose model is at that server."""
+        address = model.url if harness["type"] == "claude_code" else model.base_url
+        return self.begin({**harness, "config": {**harness["config"], "base_url": address}}, *args, **sections)
+
+    def begin(self, harness: dict[str, Any], *args: str, **sections: Any) -> Finished:
+        """Write everything down and run it."""
         (self.directory / "hidden").mkdir(exist_ok=True)
         (self.directory / "hidden/check.py").write_text(CHECKER)
         (self.directory / "manifest.yaml").write_text("id: agents\nversion: 1\n")
-        config = {**harness["config"], "base_url": model.base_url if harness["type"] != "claude_code" else model.url}
         tester = {
             "schema_version": "0.3",
             "run": {"id": "agents", "output_dir": "out"},
             "benchmark": {"manifest": "manifest.yaml", "tasks": "tasks.jsonl"},
-            "harness": {**harness, "config": config},
+            "harness": harness,
             **sections,
         }
         self.config.write_text(json.dumps(tester))
@@ -75,6 +83,4 @@ class AgentBench(Workbench):
         return self
 
     def evidence(self, record: dict[str, Any], name: str) -> bytes:
-        from securebench.candidates.store import CandidateStore
-
         return CandidateStore(self.output / "candidates").read(record["evidence"][name]["digest"], 1 << 30)

@@ -11,6 +11,7 @@ import pytest
 from tests.agents.agent_bench import CODE, HARNESSES, TERMINAL, AgentBench, need_tool
 from tests.e2e.workbench import need_bubblewrap
 
+from securebench.candidates.store import CandidateStore
 from securebench.testing.model_server import KEY, Scene, Turn, mentions, model_server, run_command
 
 WRITE_CODE = "printf 'def double(x):\\n    return x * 2\\n' > candidate.py"
@@ -44,6 +45,15 @@ PY
 """.replace("{ env;", "{ env; ls -la /proc/*/fd 2>/dev/null;")
 
 
+def loot_of(bench: AgentBench) -> bytes:
+    """What the search wrote into the workspace that was the candidate."""
+    (record,) = bench.records()
+    store = CandidateStore(bench.output / "candidates")
+    tree = store.load(record["candidate_workspace"])
+    (loot,) = [store.read(entry.digest, 1 << 30) for entry in tree.files if str(entry.path) == "loot.txt"]
+    return loot
+
+
 @pytest.fixture(params=HARNESSES)
 def harness(request: pytest.FixtureRequest) -> str:
     need_bubblewrap()
@@ -74,7 +84,7 @@ def test_a_real_agent_does_a_code_task_and_a_terminal_task(harness: str, tmp_pat
         assert any(call for step in told["steps"] for call in step.get("tool_calls", ()))
         assert told["final_metrics"]["total_completion_tokens"] == record["usage"]["models"]["output_tokens"]
         exchanges = json.loads(bench.evidence(record, "egress.json"))["exchanges"]
-        assert all(exchange["refused"] is None for exchange in exchanges if exchange["path"] != "/models"), exchanges
+        assert all(exchange["refused"] is None for exchange in exchanges if exchange["method"] == "POST"), exchanges
     everything = b"".join(path.read_bytes() for path in bench.output.rglob("*") if path.is_file())
     assert KEY.encode() not in everything
     trace = (bench.output / "agent-trace.log").read_text()
@@ -97,11 +107,6 @@ def test_a_thief_finds_the_placeholder_only(harness: str, tmp_path: Path) -> Non
     with model_server([Turn("I look around.", [run_command(SEARCH)]), Turn("Done.")]) as model:
         done = bench.start(HARNESSES[harness], model)
     assert done.code == 0, done.err
-    (record,) = bench.records()
-    from securebench.candidates.store import CandidateStore
-
-    store = CandidateStore(bench.output / "candidates")
-    tree = store.load(record["candidate_workspace"])
-    (loot,) = [store.read(entry.digest, 1 << 30) for entry in tree.files if str(entry.path) == "loot.txt"]
+    loot = loot_of(bench)
     assert b"sk-securebench-" in loot, "the search itself works: it finds the placeholder"
     assert KEY.encode() not in loot

@@ -28,7 +28,8 @@ class ClaudeCodeAgent(CliAgent):
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY",
             "DISABLE_ERROR_REPORTING", "DISABLE_BUG_COMMAND", "IS_SANDBOX",
         )  # fmt: skip
-        return {"CLAUDE_CONFIG_DIR": f"{HOME}/.claude", **dict.fromkeys(switches, "1")}
+        # The broker asks again on its own.
+        return {"CLAUDE_CONFIG_DIR": f"{HOME}/.claude", "CLAUDE_CODE_MAX_RETRIES": "2", **dict.fromkeys(switches, "1")}
 
     def steps(self, output: bytes) -> Sequence[Step]:
         found: list[Step] = []

@@ -12,7 +12,7 @@ from securebench.harness_schema import ClaudeCodeConfig, CodexConfig
 from securebench.harnesses.agent import Invocation
 from securebench.harnesses.base import ProducerRequest
 from securebench.harnesses.overlays import Overlay
-from securebench.harnesses.prompts import Prompt
+from securebench.harnesses.prompts import ANSWER_FILE, CODE_FILE, Prompt
 from securebench.harnesses.trajectory import Step
 from securebench.sandboxes.base import MIB, Root, Scratch, root_of
 
@@ -76,5 +76,5 @@ class CliAgent(ABC):
 
 def artifact_of(kind: CandidateKind) -> PurePosixPath | None:
     """The file an agent's answer is read from; None where what became of the working directory is the answer."""
-    names = {CandidateKind.TEXT: "answer.txt", CandidateKind.CODE: "candidate.py"}
+    names = {CandidateKind.TEXT: ANSWER_FILE, CandidateKind.CODE: CODE_FILE}
     return PurePosixPath(names[kind]) if kind in names else None

@@ -32,6 +32,7 @@ class CodexAgent(CliAgent):
             f"model_provider={_PROVIDER}",
             f"model_providers.{_PROVIDER}={provider}",
             'web_search="disabled"',
+            *(f"features.{name}=false" for name in ("multi_agent", "goals", "apps", "plugins", "tool_search")),
             "analytics.enabled=false",
             "check_for_update_on_startup=false",
         )

@@ -33,7 +33,8 @@ from securebench.sandboxes.base import Command, ImageRoot, Root, Sandbox, Sandbo
 from securebench.tester_config import TesterConfig
 
 Overlays = Mapping[Root, Overlay]
-_FIND = 'command -v -- "$1" >/dev/null'
+_MISSING = 3
+_FIND = f'command -v -- "$1" >/dev/null || exit {_MISSING}'
 
 
 def needs_sandbox(config: TesterConfig) -> bool:
@@ -70,8 +71,7 @@ async def check_program(config: TesterConfig, sandbox: Sandbox, roots: Iterable[
         return
     for root in roots:
         result = await run_once(sandbox, SandboxSpec(root=root), Command(("sh", "-c", _FIND, "sh", program)))
-        shell_is_there = result.exit_code in (0, 1)
-        if result.exit_code == 1 or (program == "sh" and not shell_is_there):
+        if result.exit_code == _MISSING or (program == "sh" and not result.ok):
             where = f"image {root.reference}" if isinstance(root, ImageRoot) else "the sandbox"
             raise ConfigError(
                 f"harness.config.command cannot be started: {where} has no {program!r}; a string needs sh, a list its "

@@ -62,7 +62,7 @@ def key_names(config: TesterConfig) -> frozenset[str]:
 def _uses(config: TesterConfig) -> list[tuple[ModelUse, Provider, str]]:
     match config.harness:
         case CodexHarness(config=codex):
-            return [(codex, _at(codex, "openai_compatible" if codex.base_url else "openai", config), codex.model)]
+            return [(codex, _at(codex, "openai", config), codex.model)]
         case ClaudeCodeHarness(config=claude):
             return [(claude, _at(claude, "anthropic", config), claude.model)]
         case ChatHarness(config=chat):
@@ -73,12 +73,13 @@ def _uses(config: TesterConfig) -> list[tuple[ModelUse, Provider, str]]:
 
 
 def _at(use: ModelUse, name: str, config: TesterConfig) -> Provider:
-    """A provider by name or file; at an address of one's own it asks for no key that nobody named."""
+    """A provider by name or file; at an address of one's own it needs neither TLS nor a key that nobody named."""
     own_file = name not in provider_names() and ("/" in name or name.endswith((".yaml", ".yml")))
     provider = load_provider_file(config.base / Path(name)) if own_file else load_provider(name)
     if use.base_url is None:
         return provider
-    return provider.model_copy(update={"key": provider.key.model_copy(update={"required": False})})
+    key = provider.key.model_copy(update={"required": False})
+    return provider.model_copy(update={"key": key, "plain_http": True})
 
 
 def _key(config: TesterConfig, use: ModelUse, provider: Provider) -> str | None:

@@ -41,7 +41,7 @@ from securebench.workspaces.workspace import Workspace
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_DISK = 256 * 2**20
 MAX_SHOWN = 64 * 1024
-BUDGET_GRACE = 20.0
+BUDGET_GRACE = 10.0
 """Seconds an agent has to come to its end by itself once no model answers it any more."""
 
 _ENDED = {

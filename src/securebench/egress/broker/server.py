@@ -56,11 +56,14 @@ async def serve(session: BrokerSession, listener: socket.socket, limits: ServerL
             try:
                 connection = await accept(listener)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except anyio.ClosedResourceError:
+                break  # while we waited
             except OSError:
                 places.release()
                 await anyio.sleep(0.05)  # out of descriptors, or a client that reset: neither lasts
                 continue
             tasks.start_soon(handle, connection)
+        tasks.cancel_scope.cancel()
 
 
 class _Shared:
@@ -126,6 +129,8 @@ class _Conversation:
         access = access_of(self._session.accesses, target)
         body = b""
         try:
+            if sum(len(name) + len(value) + 4 for name, value in headers) > self._limits.head_bytes:
+                raise Refused(431, "invalid_request_error", "the headers are too large")
             if access is None:
                 raise Refused(404, "not_found_error", "no provider is served at this path")
             check_upgrade(headers)
