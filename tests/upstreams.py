@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from securebench.egress.providers import Provider, load_provider
 
 KEY = "sk-real-0123456789abcdefghijklmnop"
 FAST = Patience(tries=3, first_wait_seconds=0.01, longest_wait_seconds=0.2)
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # reading the certificates of the host takes long
 MODELS = {"openai": "gpt-5", "anthropic": "claude-sonnet-4-5", "openai_compatible": "llama3"}
 PATHS = {"openai": "/chat/completions", "anthropic": "/v1/messages", "openai_compatible": "/chat/completions"}
 
@@ -218,13 +220,15 @@ async def agent_of(
         access = ModelAccess(
             loaded, model or MODELS[loaded.name], base, key, models=frozenset(models), features=frozenset(features)
         )
-        broker = Broker([access], run=run, attempt=attempt, patience=patience, ssl_context=tls[1])
+        broker = Broker(
+            [access], run=run, attempt=attempt, patience=patience, ssl_context=tls[1] if tls[0] else _NO_TLS
+        )
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.setblocking(False)
             async with (
                 broker,
                 broker.session("task-1", on_exchange) as session,
-                httpx2.AsyncClient(trust_env=False, timeout=20) as client,
+                httpx2.AsyncClient(trust_env=False, timeout=20, verify=_NO_TLS) as client,
                 side_tasks() as tasks,
             ):
                 tasks.start_soon(serve, session, listener, limits)

@@ -7,9 +7,9 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.upstreams import KEY, Agent, agent_of
 
 from securebench.egress.broker import Broker
-from tests.upstreams import KEY, Agent, agent_of
 
 
 def play(scene, *arguments, **options) -> None:
@@ -189,10 +189,8 @@ def test_a_second_way_to_name_a_model_is_refused(field: str) -> None:
         b'{"model":"gpt-5","temperature":NaN}',
         b"\xff{}",
         b"\xef\xbb\xbf{}",
-    ]
-    + [
         b'{"model":"gpt-5","temperature":1e999}',
-        b"[" * 100_000,
+        b"[" * 100000,
         b'{"model":"gpt-5","messages":' + b"[" * 900 + b"]" * 900 + b"}",
     ],
 )
@@ -202,9 +200,29 @@ def test_a_body_that_is_not_one_strict_json_object_is_refused(body: bytes) -> No
 
 @pytest.mark.parametrize(
     "tool",
-    ["web_search", "web_search_preview", "web_search_preview_2025_03_11", "web_search_2025_08_26", "file_search"]
-    + ["code_interpreter", "computer_use_preview", "computer", "image_generation", "mcp", "shell", "tool_search"]
-    + ["Web_Search", "web_search ", "FUNCTION", "function\u0000", "", None, 5, ["function"], "something_new"],
+    [
+        "web_search",
+        "web_search_preview",
+        "web_search_preview_2025_03_11",
+        "web_search_2025_08_26",
+        "file_search",
+        "code_interpreter",
+        "computer_use_preview",
+        "computer",
+        "image_generation",
+        "mcp",
+        "shell",
+        "tool_search",
+        "Web_Search",
+        "web_search ",
+        "FUNCTION",
+        "function\x00",
+        "",
+        None,
+        5,
+        ["function"],
+        "something_new",
+    ],
 )
 def test_a_tool_the_provider_would_run_is_refused_in_every_spelling(tool: Any) -> None:
     asking = {"tools": [{"type": "function", "name": "f"}, {"type": tool, "name": "t"}], "input": "x"}
@@ -248,8 +266,19 @@ def test_tools_the_agent_runs_itself_pass(kind: str) -> None:
 
 @pytest.mark.parametrize(
     "tool",
-    ["web_search_20250305", "web_fetch_20250910", "code_execution_20250522", "code_execution_20250825", "mcp_toolset"]
-    + ["computer_20250124", "tool_search_tool_regex_20251119", "web_search", "server", "Bash_20250124", "custom "],
+    [
+        "web_search_20250305",
+        "web_fetch_20250910",
+        "code_execution_20250522",
+        "code_execution_20250825",
+        "mcp_toolset",
+        "computer_20250124",
+        "tool_search_tool_regex_20251119",
+        "web_search",
+        "server",
+        "Bash_20250124",
+        "custom ",
+    ],
 )
 def test_server_tools_of_anthropic_are_refused(tool: str) -> None:
     refused({"tools": [{"type": tool, "name": "t"}]}, "anthropic")
@@ -285,8 +314,6 @@ def test_what_runs_at_anthropic_is_refused(field: str, value: Any) -> None:
         ("background", 1),
         ("previous_response_id", "resp_1"),
         ("conversation", "c"),
-    ]
-    + [
         ("prompt", {"id": "p"}),
         ("web_search_options", {}),
         ("service_tier", "priority"),

@@ -8,12 +8,12 @@ import time
 import anyio
 import httpx2
 import pytest
+from tests.upstreams import KEY, SSE_HEAD, Agent, Asked, Hangup, Send, agent_of, chunk, event, fine, reply
 
 from securebench.egress.broker import BudgetLimits, Exchange
 from securebench.egress.broker.server import ServerLimits
 from securebench.egress.broker.upstream import Patience
 from securebench.egress.providers import load_provider_file
-from tests.upstreams import KEY, SSE_HEAD, Agent, Asked, Hangup, Send, agent_of, chunk, event, fine, reply
 
 
 def play(scene, *arguments, **options) -> None:

@@ -224,9 +224,9 @@ class _Connection:
         self.ended = False
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
-        lines = [(name, value) for name, value in headers]
+        lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         if self.closing:
-            lines.append(("connection", "close"))
+            lines.append((b"connection", b"close"))
         await self._conversation.write(h11.Response(status_code=status, headers=lines))
 
     async def chunk(self, data: bytes) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _AGAIN = frozenset({429, 500, 502, 503, 504, 529})
+_PLAIN = re.compile(r"[\x20-\x7e]{1,4096}")
 _TIMEOUTS = {"connect": 30.0, "write": 120.0, "pool": None}
 
 
@@ -127,7 +128,7 @@ def upstream_headers(route: Route, headers: Headers) -> dict[str, str]:
     """Listed headers of the request, and the real key. Nothing else of what came in goes out."""
     access, provider = route.access, route.access.provider
     result = dict(provider.headers)
-    result |= {name: value for name, value in headers if name in provider.request_headers}
+    result |= {name: value for name, value in headers if name in provider.request_headers and _PLAIN.fullmatch(value)}
     result["accept-encoding"] = "identity"  # what is compressed could be neither scrubbed nor metered
     result.setdefault("user-agent", "securebench")
     if route.endpoint.method == "POST":
