@@ -56,7 +56,7 @@ def overlay_of(name: str, libc: Libc | None = None) -> Overlay:
 
 def enterable(directory: Path) -> Path:
     """Sandboxes run as another user."""
-    for path in (directory, *directory.parents[:2]):
+    for path in (directory, *directory.parents[:3]):
         if path.name.startswith(("pytest-", "test_", "popen-")):
             path.chmod(0o755)
     return directory

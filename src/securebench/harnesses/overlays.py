@@ -21,7 +21,7 @@ import anyio
 
 from securebench._fs import open_directory, settle_times
 from securebench.errors import ConfigError, IntegrityError
-from securebench.harnesses.tools.cache import OverlayRecord, Package, ToolCache, signature_of, summary_of
+from securebench.harnesses.tools.cache import OverlayRecord, Package, ToolCache, summary_of
 from securebench.harnesses.tools.description import Build, Libc, Tool, check_spec, is_exact, load_tool, machine_name
 from securebench.harnesses.tools.integrity import integrity_of, verify_integrity
 from securebench.harnesses.tools.npm import Npm, OnProgress, Published, parse_dependency
@@ -229,7 +229,7 @@ def _overlay(cache: ToolCache, digest: str, record: OverlayRecord) -> Overlay:
 
 
 async def _verify_once(cache: ToolCache, overlay: Overlay, record: OverlayRecord, on_progress: OnProgress) -> None:
-    before = signature_of(overlay.directory)
+    before = cache.signature(overlay.digest, record)
     if before and _verified.get(overlay.directory) == before:
         return
     on_progress(f"checking {overlay.label}")

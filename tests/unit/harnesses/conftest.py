@@ -13,7 +13,7 @@ from securebench.harnesses.tools.cache import ToolCache
 
 @pytest.fixture
 def cache(tmp_path: Path) -> ToolCache:
-    for directory in (tmp_path, *tmp_path.parents[:2]):
+    for directory in (tmp_path, *tmp_path.parents[:3]):
         if directory.name.startswith(("pytest-", "test_", "popen-")):
             directory.chmod(0o755)  # sandboxes run as another user
     return ToolCache(tmp_path / "tools")

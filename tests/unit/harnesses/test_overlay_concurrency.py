@@ -37,6 +37,17 @@ def engine(tmp_path: Path, cache: ToolCache, version: str) -> subprocess.Popen[s
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
 
 
+def npm_beneath(directory: Path) -> list[str]:
+    """Processes that work in a directory."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            found += [process.name] if (process / "cwd").readlink().is_relative_to(directory) else []
+        except OSError:
+            continue  # gone, or not ours to look at
+    return found
+
+
 def test_processes_at_once_fetch_once(registry: Registry, cache: ToolCache, tmp_path: Path) -> None:
     registry.publish(PACKAGE, "1.0.0", program("toy"))
     registry.slowness = 1.0
@@ -70,7 +81,7 @@ def test_killed_engine_leaves_the_lock_free_and_its_work_is_swept(
     registry: Registry, cache: ToolCache, tmp_path: Path
 ) -> None:
     registry.publish(PACKAGE, "1.0.0", program("toy"))
-    registry.slowness = 3.0
+    registry.slowness = 60.0
     killed = engine(tmp_path, cache, "1.0.0")
     deadline = time.monotonic() + 30
     while not registry.fetches() and time.monotonic() < deadline:
@@ -78,7 +89,11 @@ def test_killed_engine_leaves_the_lock_free_and_its_work_is_swept(
     killed.kill()
     killed.communicate(timeout=30)
     assert list((cache.root / "tmp").iterdir()), "the control: it was in the middle"
+    deadline = time.monotonic() + 20
+    while (alive := npm_beneath(cache.root)) and time.monotonic() < deadline:
+        time.sleep(0.05)
     registry.slowness = 0.0
+    assert not alive, "npm outlived the engine that started it"
     done = engine(tmp_path, cache, "1.0.0")
     out, err = done.communicate(timeout=60)
     assert out.startswith("sha256:"), err

@@ -41,6 +41,12 @@ def test_every_runtime_is_pinned(name: str) -> None:
     assert all(f"{runtime.package}@{runtime.version}" in tool.pinned for runtime in runtimes)
 
 
+def test_the_docs_name_the_default_versions() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "tools.md").read_text()
+    for name in tool_names():
+        assert f"| `{name}` | {load_tool(name).version} |" in page
+
+
 def test_a_version_without_platform_packages_uses_the_package_itself() -> None:
     build = load_tool("claude_code").build_for("x86_64", "glibc", frozenset({"@img/sharp-linux-x64"}))
     assert isinstance(build, Build)

@@ -32,6 +32,8 @@ from securebench.images._names import write_durably
 from securebench.images._shelf import Shelf
 from securebench.images._tree import TreeSummary, summarize_tree
 
+Signature = tuple[tuple[str, int, int, int, int, int], ...]
+
 _RECORD = 256 * 1024
 
 
@@ -106,6 +108,13 @@ class ToolCache:
         if found != record.tree:
             raise IntegrityError(f"{self._changed(digest, record)} (tree {found}, recorded {record.tree})")
 
+    def signature(self, digest: str, record: OverlayRecord) -> Signature:
+        """What differs as soon as anything in the tree does, without reading a file. Raises IntegrityError."""
+        try:
+            return _signature_of(self.tree(digest))
+        except OSError as error:
+            raise IntegrityError(f"{self._changed(digest, record)} ({error.strerror})") from error
+
     def workspace(self) -> AbstractContextManager[Path]:
         """An empty directory on the cache's file system, gone afterwards. Raises StoreError."""
         return self._shelf.workspace()
@@ -171,14 +180,15 @@ def summary_of(tree: Path) -> TreeSummary:
         return summarize_tree(descriptor)
 
 
-def signature_of(tree: Path) -> tuple[tuple[str, int, int, int, int, int], ...]:
-    """What changes when anything in the tree does, without reading a file: the kernel keeps the change times."""
+def _signature_of(tree: Path) -> Signature:
     found = []
     for parent, directories, names in os.walk(tree):
         for name in (".", *directories, *names):
-            status = os.lstat(Path(parent, name))
-            place = str(Path(parent, name))
-            found.append((place, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+            path = Path(parent, name)
+            status = os.lstat(path)  # the kernel keeps the change time; nobody can set it back
+            found.append(
+                (str(path), status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            )
     return tuple(sorted(found))
 
 

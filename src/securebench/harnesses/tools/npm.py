@@ -76,7 +76,9 @@ class Npm:
                 "Install Node.js and npm (apt-get install nodejs npm), or copy the tools directory of a machine on "
                 "which `securebench tools install` was run.",
             )
-        self._program = program
+        # An engine that is killed takes npm along, which else would go on writing where nobody waits for it.
+        tie = shutil.which("setpriv", path=path)
+        self._program = ([tie, "--pdeathsig", "KILL"] if tie else []) + [program]
         self._work = work
         kept = {name: value for name, value in environ.items() if _PASSED_ON.fullmatch(name)}
         self._env = {**TOOL_ENV, **_DEFAULTS, "PATH": path, "HOME": environ.get("HOME", "/"), **kept}
@@ -117,7 +119,7 @@ class Npm:
     async def _ask(self, what: str, command: str, *words: str) -> tuple[str, Json]:
         """The code of npm's error, empty when there is none, and its answer. Raises when it could not ask."""
         limit = PACK_SECONDS if command == "pack" else VIEW_SECONDS
-        argv = [self._program, command, *words, *_OPTIONS, f"--cache={self._work / 'cache'}"]
+        argv = [*self._program, command, *words, *_OPTIONS, f"--cache={self._work / 'cache'}"]
         done = await run_tool(argv, limit, env=self._env, cwd=self._work, limit=_ANSWER)
         if done.status is None:
             raise InfrastructureError(f"npm did not fetch {what} within {limit:.0f} seconds; try again")
