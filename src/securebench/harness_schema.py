@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, StringConstraints, Ta
 
 from securebench._schema import ClosedModel, RelativePath
 from securebench.families.base import Argument, Argv, Seconds, Text
-from securebench.pack_schema import Domain
+from securebench.pack_schema import Domain, Size
 
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 Positive = Annotated[int, Field(gt=0)]
@@ -38,6 +38,16 @@ class BudgetSection(LimitsSection):
     """For the whole run, and for each attempt of it."""
 
     attempt: LimitsSection = Field(default_factory=LimitsSection)
+
+
+class EgressSection(ClosedModel):
+    """How much each attempt may move through the proxy, and which allowed domains may lie in private networks."""
+
+    private_domains: tuple[Domain, ...] = ()
+    bytes: Size = 2**30
+    connections: Positive = 256
+    seconds: Seconds | None = None
+    idle_seconds: Seconds = 600.0
 
 
 class PricesSection(ClosedModel):

@@ -30,6 +30,7 @@ from securebench.harness_schema import (
     CommandHarness,
     ConstantHarness,
     ControlHarness,
+    EgressSection,
     EnvName,
     HarnessSection,
     PathText,
@@ -115,6 +116,7 @@ class TesterFile03(ClosedModel):
     verification: VerificationSection = Field(default_factory=VerificationSection)
     sandbox: SandboxSection = Field(default_factory=SandboxSection)
     budget: BudgetSection = Field(default_factory=BudgetSection)
+    egress: EgressSection = Field(default_factory=EgressSection)
     judge: JudgeSection | None = None
     executor: ExecutorSection = Field(default_factory=ExecutorSection)
     records: RecordsSection = Field(default_factory=RecordsSection)
@@ -144,6 +146,7 @@ class TesterConfig:
     verification: VerificationPolicy
     sandbox: SandboxSection
     budget: BudgetSection
+    egress: EgressSection
     judge: JudgeSection | None
     executor: ExecutorSection
     records: RecordsSection
@@ -170,6 +173,7 @@ class TesterConfig:
                 # Where an image comes from decides nothing: the one that ran is in the record by its digest.
                 "sandbox": self.sandbox.model_dump(mode="json", exclude={"pull"}),
                 "budget": self.budget.model_dump(mode="json"),
+                "egress": self.egress.model_dump(mode="json"),
                 **({"prompt": digest_bytes(self.prompt)} if self.prompt is not None else {}),
                 **({"judge": self.judge.model_dump(mode="json")} if self.judge else {}),
                 "attempts": self.run.attempts,
@@ -213,6 +217,7 @@ def _resolve(document: YamlDocument, base: Path, env: Mapping[str, str]) -> Test
         ),
         sandbox=extended.sandbox if extended else SandboxSection(),
         budget=extended.budget if extended else BudgetSection(),
+        egress=extended.egress if extended else EgressSection(),
         judge=extended.judge if extended else None,
         executor=extended.executor if extended else ExecutorSection(),
         records=extended.records if extended else RecordsSection(),

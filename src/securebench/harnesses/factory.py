@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from securebench.egress.broker import Broker
+from securebench.egress.rules import EgressLimits
 from securebench.errors import ConfigError
 from securebench.harness_schema import (
     ChatHarness,
@@ -106,7 +107,18 @@ def build_harness_producer(
     keys = key_names(config)
     env = {name: value for name, value in config.env.items() if name not in keys}
     refuse_secrets(env)
-    return SandboxedProducer(agent, env, sandbox, config.sandbox, Outlets(broker, frozenset(domains)))
+    return SandboxedProducer(agent, env, sandbox, config.sandbox, _outlets(config, broker, domains))
+
+
+def _outlets(config: TesterConfig, broker: Broker | None, domains: tuple[str, ...]) -> Outlets:
+    egress = config.egress
+    limits = EgressLimits(
+        connections=egress.connections,
+        bytes=int(egress.bytes),
+        seconds=egress.seconds,
+        idle_seconds=egress.idle_seconds,
+    )
+    return Outlets(broker, frozenset(domains), frozenset(egress.private_domains), limits)
 
 
 def _agent(config: TesterConfig, overlays: Overlays) -> tuple[Agent, tuple[str, ...]]:

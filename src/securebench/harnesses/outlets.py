@@ -17,7 +17,7 @@ from securebench._tasks import side_tasks
 from securebench.egress.broker import Broker, BrokerSession
 from securebench.egress.decisions import EgressLog
 from securebench.egress.proxy import proxy_environment, serve_proxy
-from securebench.egress.rules import EgressRules
+from securebench.egress.rules import EgressLimits, EgressRules
 from securebench.errors import InfrastructureError
 from securebench.harnesses.base import ProducerRequest
 from securebench.sandboxes.base import Network, Session
@@ -32,6 +32,8 @@ class Outlets:
 
     broker: Broker | None = None
     domains: frozenset[str] = frozenset()
+    private_domains: frozenset[str] = frozenset()
+    limits: EgressLimits = field(default_factory=EgressLimits)
 
     @property
     def spent(self) -> str | None:
@@ -46,7 +48,8 @@ class Outlets:
             broker = None
             if self.broker is not None:
                 broker = await stack.enter_async_context(self.broker.session(request.task_id))
-            yield Outlet(broker, EgressRules(domains) if domains else None)
+            private = domains & self.private_domains
+            yield Outlet(broker, EgressRules(domains, limits=self.limits, private_domains=private) if domains else None)
 
 
 @dataclass(slots=True)
@@ -119,6 +122,7 @@ class Outlet:
         shown: dict[str, Any] = {}
         if self.broker is not None:
             shown["exchanges"] = [exchange.as_json() for exchange in self.broker.exchanges]
+            shown["dropped_exchanges"] = self.broker.dropped_exchanges
         if self.rules is not None:
-            shown["egress"] = self.log.as_json()
+            shown["egress"] = {**self.log.summary(), "decisions": self.log.as_json()}
         return shown

@@ -1,0 +1,78 @@
+"""A whole run in the small internet: a task that may reach one host reaches it, and every decision is evidence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.attacks.egress.lab import Lab, in_lab
+from tests.e2e.workbench import Workbench, need_bubblewrap, question
+
+from securebench.candidates.store import CandidateStore
+
+FETCH = """
+import ssl, sys, urllib.error, urllib.request
+context = ssl.create_default_context(cadata=sys.argv[1])
+for url in sys.argv[2:]:
+    try:
+        with urllib.request.urlopen(url, context=context, timeout=10) as reply:
+            print(reply.status, file=sys.stderr)
+    except (urllib.error.URLError, OSError) as error:
+        print(error, file=sys.stderr)
+print(42)
+"""
+URLS = ["https://allowed.lab.test/echo", "https://other.lab.test/", "http://10.0.0.5/", "http://private.lab.test/"]
+
+
+def run(directory: Path, lab: Lab, rows: list[dict[str, Any]], **sections: Any) -> Workbench:
+    need_bubblewrap()
+    (directory / "manifest.yaml").write_text("id: net\nversion: 1\n")
+    (directory / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    argv = ["/usr/bin/python3", "-I", "-c", FETCH, lab.ca.read_text(), *URLS]
+    # urllib reads the proxy from the environment, which -I leaves alone
+    tester = {
+        "schema_version": "0.3",
+        "run": {"id": "net", "output_dir": "out"},
+        "benchmark": {"manifest": "manifest.yaml", "tasks": "tasks.jsonl"},
+        "harness": {"type": "command", "config": {"command": argv}},
+        **sections,
+    }
+    (directory / "tester.yaml").write_text(json.dumps(tester))
+    bench = Workbench(directory)
+    done = bench.run()
+    assert done.code == 0, done.err
+    return bench
+
+
+def network(*domains: str) -> dict[str, Any]:
+    return {"environment": {"network": {"allowed_domains": list(domains)}}}
+
+
+@in_lab
+def test_a_task_reaches_what_it_names_and_nothing_else(lab: Lab, tmp_path: Path) -> None:
+    rows = [question(1, **network("allowed.lab.test", "private.lab.test")), question(2)]
+    records = {record["task_id"]: record for record in run(tmp_path, lab, rows).records()}
+    assert {record["verification_status"] for record in records.values()} == {"passed"}
+    first = records["t1"]["producer_stderr"].splitlines()
+    assert first[0] == "200"
+    assert all("403" in line for line in first[1:]), first
+    assert "200" not in records["t2"]["producer_stderr"], "the other task has no way out at all"
+    store = CandidateStore(tmp_path / "out/candidates")
+    egress = json.loads(store.read(records["t1"]["evidence"]["egress.json"]["digest"], 1 << 20))["egress"]
+    refused = {(entry["host"], entry["reason"]) for entry in egress["decisions"] if entry["kind"] == "refused"}
+    assert refused == {
+        ("other.lab.test", "not_allowed"),
+        ("10.0.0.5", "bad_name"),
+        ("private.lab.test", "private_address"),
+    }
+    assert egress["counts"]["allowed"]
+    assert "evidence" in records["t2"]
+    assert records["t2"]["evidence"] == {}
+
+
+@in_lab
+def test_a_private_mirror_is_reached_when_the_operator_says_so(lab: Lab, tmp_path: Path) -> None:
+    rows = [question(1, **network("private.lab.test"))]
+    (record,) = run(tmp_path, lab, rows, egress={"private_domains": ["private.lab.test"]}).records()
+    assert record["producer_stderr"].splitlines()[3] == "200"
