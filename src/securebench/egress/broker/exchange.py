@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from securebench.egress.broker.metering import Usage
@@ -69,6 +69,9 @@ class ReplySink(Protocol):
 
     async def chunk(self, data: bytes) -> None: ...
 
+    async def flush(self) -> None:
+        """Nothing more is there for now: what was given so far must not wait."""
+
     async def end(self) -> None: ...
 
 
@@ -88,4 +91,4 @@ class ExchangeLog:
         if len(self.kept) >= MAX_EXCHANGES:
             self.dropped += 1
         else:
-            self.kept.append(replace(exchange, path=exchange.path[:200], model=exchange.model and exchange.model[:200]))
+            self.kept.append(exchange)

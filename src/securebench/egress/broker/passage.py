@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 from securebench.egress.broker.access import ModelAccess
 from securebench.egress.broker.admission import Headers, Route
 from securebench.egress.broker.body_rules import AdmittedBody
 from securebench.egress.broker.exchange import MAX_COPY, Exchange, ReplySink
-from securebench.egress.broker.metering import Meter
+from securebench.egress.broker.metering import Meter, Usage
 from securebench.egress.broker.refusal import Refused
 from securebench.egress.broker.relay import relay
 from securebench.egress.broker.scrubbing import Scrubber, scrubbed
@@ -25,7 +25,17 @@ class Interrupted(Exception):
 class Draft:
     """What is known of an exchange while it goes on."""
 
-    exchange: Exchange
+    number: int
+    seconds: float
+    provider: str
+    method: str
+    path: str
+    model: str | None = None
+    status: int = 0
+    request: bytes = b""
+    refused: str | None = None
+    complete: bool = False
+    usage: Usage = field(default_factory=Usage)
     retries: list[str] = field(default_factory=list)
     meter: Meter | None = None  # None where nothing can have been billed
     started: bool = False
@@ -38,6 +48,25 @@ class Draft:
         room = MAX_COPY - len(self.reply)
         if room > 0:
             self.reply += data if len(data) <= room else data[:room]
+
+    def exchange(self, now: float) -> Exchange:
+        """What is written down of it in the end."""
+        return Exchange(
+            number=self.number,
+            seconds=self.seconds,
+            provider=self.provider,
+            method=self.method,
+            path=self.path[:200],
+            model=self.model and self.model[:200],
+            status=self.status,
+            duration_seconds=now - self.seconds,
+            request_bytes=len(self.request),
+            reply_bytes=self.reply_bytes,
+            retries=tuple(self.retries),
+            refused=self.refused,
+            complete=self.complete,
+            usage=self.usage,
+        )
 
 
 async def pass_on(
@@ -53,7 +82,7 @@ async def pass_on(
             streamed = response.headers.get("content-type", "").startswith("text/event-stream")
             draft.meter = Meter(provider.usage, streamed=streamed) if response.status_code < 400 else None
             draft.started, draft.fault = True, is_fault(response.status_code)
-            draft.exchange = replace(draft.exchange, status=response.status_code)
+            draft.status = response.status_code
             heads = [(name, _clean(value, key)) for name, value in reply_headers(provider, response)]
             await sink.start(response.status_code, heads)
             scrubber = Scrubber(key)
@@ -63,15 +92,15 @@ async def pass_on(
                     draft.meter.feed(data)
                 await _hand_over(scrubber.feed(data), draft, sink)
 
-            await relay(cast("AsyncIterable[bytes]", response.stream), chunk)
+            await relay(cast("AsyncIterable[bytes]", response.stream), chunk, sink.flush)
             await _hand_over(scrubber.finish(), draft, sink)
-            draft.exchange = replace(draft.exchange, complete=True)
+            draft.complete = True
             await sink.end()
     except Refused:
         draft.meter, draft.fault = None, True
         raise
     except httpx2.TransportError:
-        draft.exchange = replace(draft.exchange, refused="upstream_interrupted: the provider's reply broke off")
+        draft.refused = "upstream_interrupted: the provider's reply broke off"
         raise Interrupted from None
 
 

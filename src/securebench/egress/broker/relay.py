@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 
 from securebench._tasks import side_tasks
 
 AHEAD = 512 * 1024  # read before the other side has taken it
 
 
-async def relay(source: AsyncIterable[bytes], hand_over: Callable[[bytes], Awaitable[None]]) -> None:
-    """What has arrived is handed over at once, together. An error of the source comes after what was read before it."""
+async def relay(
+    source: AsyncIterable[bytes], hand_over: Callable[[bytes], Awaitable[None]], flush: Callable[[], Awaitable[None]]
+) -> None:
+    """What has arrived is handed over at once, together; before any waiting it is flushed.
+
+    An error of the source comes after what was read before it."""
     store = _Store()
     async with side_tasks() as tasks:
         tasks.start_soon(store.fill, source)
-        while (data := await store.take()) is not None:
+        await anyio.lowlevel.checkpoint()  # a short reply is often there already, as a whole
+        while (data := await store.take(flush)) is not None:
             await hand_over(data)
     if store.error is not None:
         raise store.error
@@ -46,7 +52,9 @@ class _Store:
         self._ended = True
         self._change.set()
 
-    async def take(self) -> bytes | None:
+    async def take(self, flush: Callable[[], Awaitable[None]]) -> bytes | None:
+        if not self._pieces and not self._ended:
+            await flush()
         while not self._pieces and not self._ended:
             self._change = anyio.Event()
             await self._change.wait()

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from securebench.egress.broker.session import BrokerSession
 
 
+FLUSH = 64 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
     """Bounds for one attempt's agent."""
@@ -85,6 +88,7 @@ class _Conversation:
         self._shared = shared
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._ended = False
+        self._outgoing: list[bytes] = []
 
     async def run(self) -> None:
         while not self._ended:
@@ -188,9 +192,16 @@ class _Conversation:
             sink.closing = True
             await self._session.refuse(None, "", "", refused, sink)
 
-    async def write(self, event: h11.Event) -> None:
-        with anyio.fail_after(self._limits.write_seconds):
-            await send(self._socket, self._http.send(event) or b"")
+    async def flush(self) -> None:
+        if self._outgoing:
+            data = b"".join(self._outgoing)
+            self._outgoing.clear()
+            with anyio.fail_after(self._limits.write_seconds):
+                await send(self._socket, data)
+
+    def put(self, event: h11.Event) -> None:
+        """To be sent with the next flush: each sending wakes the agent, so few are better than many."""
+        self._outgoing += self._http.send_with_data_passthrough(event) or ()
 
 
 def _ends_with_its_head(headers: Sequence[tuple[str, str]]) -> bool:
@@ -220,6 +231,7 @@ class _Connection:
     def __init__(self, conversation: _Conversation, no_body: bool) -> None:
         self._conversation = conversation
         self._no_body = no_body
+        self._waiting = 0
         self.closing = False
         self.ended = False
 
@@ -227,12 +239,20 @@ class _Connection:
         lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         if self.closing:
             lines.append((b"connection", b"close"))
-        await self._conversation.write(h11.Response(status_code=status, headers=lines))
+        self._conversation.put(h11.Response(status_code=status, headers=lines))
 
     async def chunk(self, data: bytes) -> None:
         if not self._no_body:
-            await self._conversation.write(h11.Data(data=data))
+            self._conversation.put(h11.Data(data=data))
+            self._waiting += len(data)
+            if self._waiting >= FLUSH:
+                await self.flush()
+
+    async def flush(self) -> None:
+        self._waiting = 0
+        await self._conversation.flush()
 
     async def end(self) -> None:
-        await self._conversation.write(h11.EndOfMessage())
+        self._conversation.put(h11.EndOfMessage())
+        await self._conversation.flush()
         self.ended = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -143,21 +142,20 @@ class BrokerSession:
         self, access: ModelAccess | None, method: str, path: str, refused: Refused, sink: ReplySink
     ) -> None:
         """Answer and write down a request that was refused for its head."""
-        name = access.provider.name if access is not None else ""
-        now = anyio.current_time() - self._started
-        draft = Draft(Exchange(self._log.number(), now, name, method[:20], path))
-        await self._answer_refusal(access, refused, draft, sink)
-        self._finish(draft, b"")
+        draft = self._draft(access, method[:20], path)
+        try:
+            await self._answer_refusal(access, refused, draft, sink)
+        finally:
+            self._finish(draft)
 
     async def exchange(self, route: Route, headers: Headers, body: bytes | dict[str, Any], sink: ReplySink) -> None:
         """Judge, pay for and pass on one request whose head was found right. Errors of `sink` go through."""
-        method, path = route.endpoint.method, route.path
-        now = anyio.current_time() - self._started
-        draft = Draft(Exchange(self._log.number(), now, route.access.provider.name, method, path))
-        admitted: AdmittedBody | None = None
+        draft = self._draft(route.access, route.endpoint.method, route.path)
         try:
             try:
                 admitted = await self._judge(route, body)
+                if admitted is not None:
+                    draft.model, draft.request = admitted.model, admitted.data
                 await self._paid(route, headers, admitted, draft, sink)
             except Refused as refused:
                 await self._answer_refusal(route.access, refused, draft, sink)
@@ -166,12 +164,11 @@ class BrokerSession:
                 message = f"{error}; this attempt can ask no more"
                 await self._answer_refusal(route.access, Refused(403, "budget_exhausted", message), draft, sink)
         finally:
-            draft.exchange = replace(
-                draft.exchange,
-                model=admitted.model if admitted else None,
-                request_bytes=len(admitted.data) if admitted else 0,
-            )
-            self._finish(draft, admitted.data if admitted else b"")
+            self._finish(draft)
+
+    def _draft(self, access: ModelAccess | None, method: str, path: str) -> Draft:
+        name = access.provider.name if access is not None else ""
+        return Draft(self._log.number(), anyio.current_time() - self._started, name, method, path)
 
     async def _judge(self, route: Route, body: bytes | dict[str, Any]) -> AdmittedBody | None:
         if route.endpoint.body is None:
@@ -195,19 +192,18 @@ class BrokerSession:
             with anyio.CancelScope(deadline=self._budget.deadline) as scope:
                 await pass_on(self._upstream, route, headers, admitted, draft, sink)
             if scope.cancelled_caught:
-                draft.exchange = replace(draft.exchange, refused="budget_exhausted")
+                draft.refused = f"budget_exhausted: {self._budget.over()}"
                 self._run_out(self._budget.over())
                 if draft.started:
                     raise Interrupted
                 raise BudgetExhausted(self._budget.over())
         finally:
-            usage = Usage(requests=1)
+            draft.usage = Usage(requests=1)
             if metered and draft.meter is not None:
-                usage = draft.meter.finish(len(admitted.data) if admitted else 0, price)
-            self._budget.settle(wanted, usage.tokens, usage.cost_usd or 0.0)
-            self.usage += usage
-            draft.exchange = replace(draft.exchange, usage=usage)
-            self._answered |= draft.started and draft.exchange.status < 400
+                draft.usage = draft.meter.finish(len(draft.request), price)
+            self._budget.settle(wanted, draft.usage.tokens, draft.usage.cost_usd or 0.0)
+            self.usage += draft.usage
+            self._answered |= draft.started and draft.status < 400
             self._faults += draft.fault
 
     def _reservation(self, admitted: AdmittedBody, price: Price | None) -> Reservation:
@@ -223,7 +219,7 @@ class BrokerSession:
         self, access: ModelAccess | None, refused: Refused, draft: Draft, sink: ReplySink
     ) -> None:
         body = error_body(access.provider if access else None, refused.kind, refused.message)
-        draft.exchange = replace(draft.exchange, status=refused.status, refused=f"{refused.kind}: {refused.message}")
+        draft.status, draft.refused = refused.status, f"{refused.kind}: {refused.message}"
         draft.copy(body)
         heads = [("content-type", "application/json"), ("content-length", str(len(body)))]
         # The official clients ask again on their own unless told not to.
@@ -232,17 +228,11 @@ class BrokerSession:
         await sink.chunk(body)
         await sink.end()
 
-    def _finish(self, draft: Draft, request: bytes) -> None:
-        seconds = anyio.current_time() - self._started - draft.exchange.seconds
-        exchange = replace(
-            draft.exchange,
-            duration_seconds=seconds,
-            reply_bytes=draft.reply_bytes,
-            retries=tuple(draft.retries),
-        )
+    def _finish(self, draft: Draft) -> None:
+        exchange = draft.exchange(anyio.current_time() - self._started)
         self._log.add(exchange)
         if self._on_exchange is not None:
-            self._on_exchange(exchange, request[:MAX_COPY], bytes(draft.reply))
+            self._on_exchange(exchange, draft.request[:MAX_COPY], bytes(draft.reply))
 
 
 class _Memory:
@@ -259,6 +249,9 @@ class _Memory:
         self.body += data
         if len(self.body) > MAX_REPLY:
             raise Interrupted
+
+    async def flush(self) -> None:
+        pass
 
     async def end(self) -> None:
         pass
