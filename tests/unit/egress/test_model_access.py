@@ -50,6 +50,8 @@ def test_prices_of_the_operator_go_before_those_of_the_file_and_dates_do_not_mat
     found = stated.price("claude-sonnet-4-5-20250929")
     assert found is not None
     assert found.input == 1.0
+    family = access(prices={"sonnet": Price(input=4.0, output=2.0)})
+    assert [price and price.input for price in map(family.price, ("claude-sonnet-9", "claude-opus-9"))] == [4.0, None]
 
 
 def test_a_budget_of_money_needs_prices_and_says_how_to_state_them() -> None:

@@ -60,3 +60,20 @@ def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, old: str, new: s
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load_provider_file(tmp_path / "nothing.yaml")
+
+
+def test_the_file_shown_in_the_documentation_works(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs/broker.md").read_text()
+    blocks = [block.partition("```")[0] for block in text.split("```yaml\n")[1:]]
+    (shown,) = [block for block in blocks if block.startswith("name:")]
+    path = tmp_path / "mine.yaml"
+    path.write_text(shown)
+    assert load_provider_file(path).prices["mine-large"].output == 4.0
+
+
+def test_the_features_shown_in_the_documentation_are_those_there_are() -> None:
+    text = (Path(__file__).parents[3] / "docs/broker.md").read_text()
+    rows = [line.split("|")[1:5] for line in text.splitlines() if line.startswith("| `") and line.count("|") == 5]
+    for column, name in enumerate(("openai", "anthropic", "openai_compatible"), 1):
+        shown = {word for row in rows if row[column].strip() == "yes" for word in row[0].split("`")[1::2]}
+        assert shown == set(load_provider(name).features), name

@@ -63,10 +63,13 @@ class ModelAccess:
         return model == pattern or (model.startswith(pattern) and _DATED.fullmatch(model, len(pattern)) is not None)
 
     def price(self, model: str) -> Price | None:
-        """What tokens of a model cost; None where nobody said."""
+        """What tokens of a model cost; None where nobody said. The operator may state it for a family as well."""
         for prices in (self.prices, self.provider.prices):
             for name in (model, _undated(model)):
                 if name in prices:
+                    return prices[name]
+            for name in prices:
+                if name in self.provider.aliases and self._names(name, model):
                     return prices[name]
         return None
 
