@@ -78,6 +78,17 @@ def test_the_placeholder_of_one_attempt_is_worth_nothing_in_another() -> None:
     play(scene)
 
 
+def test_a_placeholder_is_worth_nothing_after_its_attempt() -> None:
+    async def scene(agent: Agent) -> None:
+        assert (await agent.post()).status_code == 200
+        agent.session.close()
+        assert (await agent.post()).status_code == 401
+        assert (await agent.session.ask(agent.access, "/chat/completions", agent.body())).status == 401
+        assert len(agent.asked) == 1
+
+    play(scene)
+
+
 @pytest.mark.parametrize(
     "target",
     [

@@ -345,6 +345,38 @@ def test_bytes_beyond_ascii_in_headers_do_no_harm() -> None:
     play(scene, answer)
 
 
+def test_an_agent_that_goes_on_asking_for_what_it_does_not_get_slows_itself_down() -> None:
+    async def seconds(agent: Agent, faults: int) -> float:
+        began = anyio.current_time()
+        for _ in range(faults):
+            await agent.post(key="wrong")
+        return anyio.current_time() - began
+
+    async def scene(agent: Agent) -> None:
+        assert await seconds(agent, 12) > 5 * await_free
+        assert (await agent.post()).status_code == 200
+
+    async def free(agent: Agent) -> None:
+        nonlocal await_free
+        await_free = max(0.02, await seconds(agent, 12) / 10)
+
+    await_free = 0.0
+    play(free)
+    play(scene, limits=ServerLimits(free_faults=2))
+
+
+def test_connections_without_a_request_are_accepted_ever_more_slowly() -> None:
+    async def scene(agent: Agent) -> None:
+        for _ in range(60):
+            async with await anyio.connect_tcp("127.0.0.1", agent.port):
+                pass
+        began = anyio.current_time()
+        assert (await agent.post()).status_code == 200
+        assert anyio.current_time() - began > 0.5
+
+    play(scene, limits=ServerLimits(free_faults=5))
+
+
 @pytest.mark.slow
 def test_whatever_bytes_come_the_server_goes_on() -> None:
     async def scene(agent: Agent) -> None:
@@ -361,7 +393,7 @@ def test_whatever_bytes_come_the_server_goes_on() -> None:
             await agent.raw(bytes(spoilt), seconds=0.02)
         await honest_one_passes(agent)
 
-    play(scene)
+    play(scene, limits=ServerLimits(free_faults=10_000))
 
 
 def test_connections_that_are_reset_do_not_end_the_server() -> None:

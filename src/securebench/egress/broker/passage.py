@@ -9,7 +9,7 @@ from typing import cast
 from securebench.egress.broker.access import ModelAccess
 from securebench.egress.broker.admission import Headers, Route
 from securebench.egress.broker.body_rules import AdmittedBody
-from securebench.egress.broker.exchange import MAX_COPY, Exchange, ReplySink
+from securebench.egress.broker.exchange import Exchange, ReplySink
 from securebench.egress.broker.metering import Meter, Usage
 from securebench.egress.broker.refusal import Refused
 from securebench.egress.broker.relay import relay
@@ -40,12 +40,13 @@ class Draft:
     meter: Meter | None = None  # None where nothing can have been billed
     started: bool = False
     fault: bool = False  # the provider served nothing, and would serve nobody
+    keep: int = 0  # bytes of the reply, for whoever looks at it
     reply: bytearray = field(default_factory=bytearray)
     reply_bytes: int = 0
 
     def copy(self, data: bytes) -> None:
         self.reply_bytes += len(data)
-        room = MAX_COPY - len(self.reply)
+        room = self.keep - len(self.reply)
         if room > 0:
             self.reply += data if len(data) <= room else data[:room]
 

@@ -35,6 +35,7 @@ class ServerLimits:
     head_bytes: int = 64 * 1024
     body_bytes: int = MAX_BODY
     bodies_bytes: int = 128 * 1024 * 1024  # of all requests under way together
+    free_faults: int = 100  # refusals and empty connections before the agent is slowed down
     idle_seconds: float = 900.0
     head_seconds: float = 20.0
     body_seconds: float = 120.0
@@ -44,7 +45,7 @@ class ServerLimits:
 async def serve(session: BrokerSession, listener: socket.socket, limits: ServerLimits | None = None) -> None:
     """Answer on the (non-blocking) listener until cancelled or until it is closed; no connection can end it."""
     limits = limits or ServerLimits()
-    places, shared = anyio.Semaphore(limits.connections), _Shared(limits.bodies_bytes)
+    places, shared = anyio.Semaphore(limits.connections), _Shared(limits.bodies_bytes, limits.free_faults)
 
     async def handle(connection: socket.socket) -> None:
         try:
@@ -56,6 +57,7 @@ async def serve(session: BrokerSession, listener: socket.socket, limits: ServerL
     async with anyio.create_task_group() as tasks:
         while listener.fileno() >= 0:
             await places.acquire()
+            await anyio.sleep(shared.delay / 10)
             try:
                 connection = await accept(listener)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -70,10 +72,21 @@ async def serve(session: BrokerSession, listener: socket.socket, limits: ServerL
 
 
 class _Shared:
-    """What all connections of an attempt may hold in memory together."""
+    """What all connections of an attempt have together: memory for bodies, and their faults.
 
-    def __init__(self, room: int) -> None:
+    An agent that goes on asking for what it does not get is answered ever more slowly, or it would take the time of
+    this process from other attempts."""
+
+    def __init__(self, room: int, free_faults: int) -> None:
         self.room = room
+        self._free_faults = free_faults
+
+    @property
+    def delay(self) -> float:
+        return min(1.0, max(0, -self._free_faults) / 50)
+
+    def fault(self) -> None:
+        self._free_faults -= 1
 
 
 class _Conversation:
@@ -85,17 +98,22 @@ class _Conversation:
         self._session = session
         self._socket = connection
         self._limits = limits
-        self._shared = shared
+        self.shared = shared
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._ended = False
         self._outgoing: list[bytes] = []
 
     async def run(self) -> None:
+        served = False
         while not self._ended:
             try:
                 request = await self._head()
                 if request is None:
+                    if not served:
+                        self.shared.fault()
                     return
+                served = True
+                await anyio.sleep(self.shared.delay)
                 await self._answer(request)
             except h11.RemoteProtocolError as error:
                 await self._say_malformed(error.error_status_hint)
@@ -162,7 +180,7 @@ class _Conversation:
                     await self._session.exchange(way, headers, body, sink)
                 tasks.cancel_scope.cancel()
         finally:
-            self._shared.room += len(body)
+            self.shared.room += len(body)
         self._ended = not sink.ended  # a reply that broke off can only be told by ending the connection
 
     async def _body(self) -> bytes:
@@ -174,14 +192,14 @@ class _Conversation:
                     if not isinstance(event, h11.Data):
                         raise Refused(400, "invalid_request_error", "the request broke off")
                     total += len(event.data)
-                    if total > self._limits.body_bytes or total > self._shared.room:
+                    if total > self._limits.body_bytes or total > self.shared.room:
                         raise _too_large(self._limits.body_bytes)
                     chunks.append(bytes(event.data))
             except h11.RemoteProtocolError:
                 raise Refused(400, "invalid_request_error", "the body is not framed as its head says") from None
         if scope.cancelled_caught:
             raise Refused(408, "request_timeout", "the body took too long to arrive")
-        self._shared.room -= total
+        self.shared.room -= total
         return b"".join(chunks)
 
     async def _say_malformed(self, status: int) -> None:
@@ -237,6 +255,8 @@ class _Connection:
 
     async def start(self, status: int, headers: Sequence[tuple[str, str]]) -> None:
         lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        if 400 <= status < 500:
+            self._conversation.shared.fault()
         if self.closing:
             lines.append((b"connection", b"close"))
         self._conversation.put(h11.Response(status_code=status, headers=lines))

@@ -48,6 +48,7 @@ class BrokerSession:
         self._exhausted: str | None = None
         self._bell = anyio.Event()
         self._open = True
+        self._large = anyio.CapacityLimiter(1)  # one agent must not keep the processors busy with its bodies
         self._answered = False
         self._faults = 0
 
@@ -153,6 +154,8 @@ class BrokerSession:
         draft = self._draft(route.access, route.endpoint.method, route.path)
         try:
             try:
+                if not self._open:
+                    raise Refused(401, "authentication_error", "the attempt of this placeholder is over")
                 admitted = await self._judge(route, body)
                 if admitted is not None:
                     draft.model, draft.request = admitted.model, admitted.data
@@ -168,7 +171,8 @@ class BrokerSession:
 
     def _draft(self, access: ModelAccess | None, method: str, path: str) -> Draft:
         name = access.provider.name if access is not None else ""
-        return Draft(self._log.number(), anyio.current_time() - self._started, name, method, path)
+        keep = MAX_COPY if self._on_exchange is not None else 0
+        return Draft(self._log.number(), anyio.current_time() - self._started, name, method, path, keep=keep)
 
     async def _judge(self, route: Route, body: bytes | dict[str, Any]) -> AdmittedBody | None:
         if route.endpoint.body is None:
@@ -178,7 +182,7 @@ class BrokerSession:
         if isinstance(body, dict):
             return judge_value(route.access, route.endpoint, body)
         if len(body) >= IN_A_THREAD:
-            return await anyio.to_thread.run_sync(judge_body, route.access, route.endpoint, body)
+            return await anyio.to_thread.run_sync(judge_body, route.access, route.endpoint, body, limiter=self._large)
         return judge_body(route.access, route.endpoint, body)
 
     async def _paid(
