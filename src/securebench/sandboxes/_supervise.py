@@ -18,6 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from securebench._proc import CHUNK, Capture, Pipe, feed
+from securebench._tasks import side_tasks
 from securebench.errors import SandboxError
 from securebench.sandboxes.base import Command, Limits, Outcome, Output
 
@@ -100,14 +101,9 @@ class Supervisor(Generic[T]):
 
     async def watch(self) -> T:
         """What `wait` returned. The streams hold all that was written before that."""
-        try:
-            async with anyio.create_task_group() as tasks:
-                self._start_readers(tasks)
-                ended = await self._until_end()
-                tasks.cancel_scope.cancel()
-        except BaseExceptionGroup as group:
-            # The tasks are our business; a caller sees the one error there was.
-            raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+        async with side_tasks() as tasks:
+            self._start_readers(tasks)
+            ended = await self._until_end()
         # Nothing may be lost that was written before the end; what background processes write later is not waited for.
         if self.streams.stdout is not None:
             self.stdout.finish(self.streams.stdout.read)

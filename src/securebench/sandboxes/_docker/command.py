@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 import anyio
 
+from securebench._tasks import side_tasks
 from securebench.errors import SandboxError
 from securebench.sandboxes._docker.accounts import STARTING_SECONDS, Account, Counts
 from securebench.sandboxes._docker.args import Place, create_args
@@ -90,15 +91,12 @@ class _Run:
 
     async def watch(self) -> Ran:
         try:
-            async with anyio.create_task_group() as tasks:
+            async with side_tasks() as tasks:
                 tasks.start_soon(self._kill_when_over)
                 tasks.start_soon(self._keep_time)
                 tasks.start_soon(self._relay.carry)
                 tasks.start_soon(self._tell_of_hangup)
                 await self._supervisor.watch()
-                tasks.cancel_scope.cancel()
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
         finally:
             await self._process.close()
             self._streams.close()

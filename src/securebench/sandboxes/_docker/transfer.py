@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 
 from securebench._proc import Pipe, Process
+from securebench._tasks import side_tasks
 from securebench.sandboxes._docker.client import CALL_SECONDS
 
 COPY_SECONDS = 600.0
@@ -30,13 +31,9 @@ async def in_thread(process: Process, work: Callable[[], T]) -> T:
             if not results:
                 process.kill()
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(guard)
-            results.append(await anyio.to_thread.run_sync(work))
-            tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+    async with side_tasks() as tasks:
+        tasks.start_soon(guard)
+        results.append(await anyio.to_thread.run_sync(work))
     await anyio.lowlevel.checkpoint()  # who was cancelled must not see an end that the cancelling made
     return results[0]
 
