@@ -267,7 +267,7 @@ def test_a_client_that_dawdles_is_left(at: str) -> None:
         assert (b" 200 " in got) == (at == "idle")
         await honest_one_passes(agent)
 
-    play(scene, limits=ServerLimits(idle_seconds=0.4, head_seconds=0.3, body_seconds=0.3))
+    play(scene, limits=ServerLimits(idle_seconds=1, head_seconds=1, body_seconds=1))
 
 
 def test_a_client_that_sends_drop_by_drop_gains_no_time() -> None:

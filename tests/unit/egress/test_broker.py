@@ -99,12 +99,12 @@ def test_a_stream_passes_event_by_event_while_the_provider_still_thinks() -> Non
         async with agent.client.stream("POST", agent.url(), json=body, headers=headers) as response:
             pieces = response.aiter_raw()
             assert b"first" in await anext(pieces)  # before the provider went on
-            await anyio.sleep(0.5)  # longer than any deadline below: silence in a reply is not slowness of a client
+            await anyio.sleep(1.2)  # longer than any deadline below: silence in a reply is not slowness of a client
             gate.set()
             assert b"second" in b"".join([piece async for piece in pieces])
         assert agent.session.usage.input_tokens == 7
 
-    play(scene, answer, limits=ServerLimits(head_seconds=0.2, body_seconds=0.2, idle_seconds=0.2))
+    play(scene, answer, limits=ServerLimits(head_seconds=1, body_seconds=1, idle_seconds=1))
 
 
 def test_a_stream_of_chat_completions_is_asked_to_tell_its_usage() -> None:
@@ -277,10 +277,7 @@ def test_a_client_that_hangs_up_cancels_the_request_at_the_provider() -> None:
 
 def test_a_client_that_hangs_up_before_the_reply_cancels_as_well() -> None:
     async def answer(asked: Asked, send: Send) -> None:
-        await anyio.sleep(0.3)
-        await send(b"x" * 10)
-        await anyio.sleep(0.1)
-        await send(b"x" * 1_000_000)
+        await anyio.sleep(8)
 
     async def scene(agent: Agent) -> None:
         async with await anyio.connect_tcp("127.0.0.1", agent.port) as stream:
@@ -288,7 +285,7 @@ def test_a_client_that_hangs_up_before_the_reply_cancels_as_well() -> None:
             await anyio.sleep(0.1)
         while not agent.session.exchanges:
             await anyio.sleep(0.01)
-        assert agent.session.exchanges[0].duration_seconds < 0.28
+        assert agent.session.exchanges[0].duration_seconds < 6
 
     play(scene, answer)
 
@@ -385,14 +382,14 @@ def test_time_that_is_over_cuts_a_running_stream_and_wakes_the_harness() -> None
         refused = await agent.post()
         assert (refused.status_code, refused.json()["error"]["type"]) == (403, "budget_exhausted")
 
-    play(scene, answer, attempt=BudgetLimits(seconds=0.5))
+    play(scene, answer, attempt=BudgetLimits(seconds=1.5))
 
 
 def test_an_attempt_that_ends_in_time_has_not_run_out_of_it() -> None:
     async def main() -> None:
-        async with agent_of(attempt=BudgetLimits(seconds=0.2)) as agent:
+        async with agent_of(attempt=BudgetLimits(seconds=1)) as agent:
             agent.session.close()
-            await anyio.sleep(0.3)
+            await anyio.sleep(1.1)
             assert agent.session.exhausted is None
 
     anyio.run(main)

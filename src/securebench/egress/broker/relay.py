@@ -21,7 +21,6 @@ async def relay(
     store = _Store()
     async with side_tasks() as tasks:
         tasks.start_soon(store.fill, source)
-        await anyio.lowlevel.checkpoint()  # a short reply is often there already, as a whole
         while (data := await store.take(flush)) is not None:
             await hand_over(data)
     if store.error is not None:
@@ -53,6 +52,8 @@ class _Store:
         self._change.set()
 
     async def take(self, flush: Callable[[], Awaitable[None]]) -> bytes | None:
+        if not self._pieces and not self._ended:
+            await anyio.lowlevel.checkpoint()  # more is often there already, and a short reply as a whole
         if not self._pieces and not self._ended:
             await flush()
         while not self._pieces and not self._ended:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from securebench.egress.broker.session import BrokerSession
 
 
-FLUSH = 64 * 1024
+FLUSH = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
