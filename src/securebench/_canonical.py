@@ -11,6 +11,17 @@ def digest_bytes(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
+def canonical_bytes(value: Any) -> bytes:
+    """The one way to write a JSON value down. Raises ValueError for what RFC 8785 has no form for: integers beyond
+    2**53, lone surrogates, numbers that are not finite."""
+    import rfc8785
+
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise ValueError(f"no canonical form: {error}") from error
+
+
 def digest_value(value: Any) -> str:
     """`sha256:…` of a JSON value, independent of key order and spacing.
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import signal
-import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,13 +15,17 @@ from typing import Any
 
 import anyio
 
+from securebench._canonical import digest_bytes
 from securebench._leftovers import staging_directory
 from securebench.audit.prerun import require_run_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
 from securebench.egress.model_endpoint import ModelEndpoint
-from securebench.engine.attempt import AttemptContext, run_attempt
+from securebench.engine.admission import Memory, memory_for_attempts
+from securebench.engine.attempt import AttemptContext
+from securebench.engine.court import Court
+from securebench.engine.lanes import Lanes, Todo
 from securebench.engine.preflight import (
     check_collectable,
     check_out_of_sight,
@@ -145,6 +147,7 @@ async def _carry_out(
     candidates = CandidateStore(config.output_dir / "candidates")
     with RecordStore(config.output_dir) as store, staging_directory() as private:
         private.chmod(0o700)
+        store.begin(digest_bytes(b""))
         tally = Tally(_plan(config, tasks, limit))
         planned = {entry.id: entry.family for entry in pack.entries}
         done = finished_before(store, identity, planned, config.run.attempts, resume, tally)
@@ -159,15 +162,27 @@ async def _carry_out(
             identity=identity,
             producer=producer,
             progress=progress,
-            sandbox=stage.sandbox,
             store=candidates,
-            private=CandidateStore(private / "store", candidates),
-            judge=_judge(config),
-            policy=config.verification,
-            seed=_secret_seed(config),
+            court=Court(
+                sandbox=stage.sandbox,
+                store=CandidateStore(private / "store", candidates),
+                seed=_secret_seed(config),
+                judge=_judge(config),
+                policy=config.verification,
+            ),
+        )
+        lanes = Lanes(
+            context=context,
+            store=store,
+            tally=tally,
+            tasks=tasks,
+            todo=todo,
+            producers=workers or _default_workers(config),
+            verifiers=len(os.sched_getaffinity(0)),
+            memory=Memory(memory_for_attempts()),
         )
         try:
-            await _run_attempts(context, store, tally, tasks, todo, workers or _default_workers(config))
+            await lanes.run()
         except BaseException:
             with suppress(StoreError):  # what ended the run matters more
                 write_summary(config.output_dir, tally.summary(anyio.current_time() - started))
@@ -178,61 +193,18 @@ async def _carry_out(
     return summary
 
 
-async def _run_attempts(
-    context: AttemptContext,
-    store: RecordStore,
-    tally: Tally,
-    tasks: CompiledTasks,
-    todo: Iterator[tuple[int, int]],
-    workers: int,
-) -> None:
-    """Side by side, at most `workers` at a time; one writer. An interrupt cancels what is running."""
-
-    async def work() -> None:
-        for number, attempt in todo:
-            record = await run_attempt(context, tasks[number], attempt)
-            store.append(record)
-            tally.add(record)
-            context.progress(ProgressEvent(Event.RECORD_WRITTEN, record["task_id"], attempt))
-
-    async with _interruptible() as scope, anyio.create_task_group() as group:
-        tally.interrupted = True  # until every attempt has come to its end
-        for _ in range(workers):
-            group.start_soon(work)
-    tally.interrupted = scope.cancelled_caught
-
-
-@asynccontextmanager
-async def _interruptible() -> AsyncIterator[anyio.CancelScope]:
-    """A scope that SIGINT and SIGTERM cancel; outside the main thread there are no signals to catch."""
-    if threading.current_thread() is not threading.main_thread():
-        with anyio.CancelScope() as scope:
-            yield scope
-        return
-    with anyio.CancelScope() as scope, anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-
-        async def watch() -> None:
-            async for _ in signals:
-                scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(watch)
-            yield scope
-            group.cancel_scope.cancel()
-
-
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     first = group.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-def _missing(tasks: CompiledTasks, attempts: int, done: set[tuple[str, int]]) -> Iterator[tuple[int, int]]:
-    """Task number and attempt of everything that has no record yet, first attempts of all tasks first."""
+def _missing(tasks: CompiledTasks, attempts: int, done: set[tuple[str, int]]) -> Iterator[Todo]:
+    """Everything that has no record yet, first attempts of all tasks first."""
     ids = tasks.pack.ids
     for attempt in range(1, attempts + 1):
         for number in range(len(tasks)):
             if (ids[number], attempt) not in done:
-                yield number, attempt
+                yield Todo(number, attempt)
 
 
 def _plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunPlan:

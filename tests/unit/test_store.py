@@ -6,16 +6,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from securebench._canonical import digest_bytes
 from securebench.errors import IntegrityError, StoreError
 from securebench.records import store as store_module
-from securebench.records.store import CHAIN_START, RECORDS_FILE, RecordStore, read_records
+from securebench.records.store import RECORDS_FILE, RecordStore, read_records
+
+PLAN = digest_bytes(b"the plan")
 
 RECORDS: list[dict[str, Any]] = [
     {"task_id": "a", "text": "first\nline"},
@@ -24,16 +28,30 @@ RECORDS: list[dict[str, Any]] = [
 ]
 
 
-def write(directory: Path, records: list[dict[str, Any]] = RECORDS) -> bytes:
-    with RecordStore(directory) as store:
-        list(store.records())
+def append(store: RecordStore, *records: dict[str, Any]) -> None:
+    async def appending() -> None:
         for record in records:
-            store.append(record)
+            await store.append(record)
+
+    anyio.run(appending)
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[RecordStore]:
+    with RecordStore(directory) as store:
+        store.begin(PLAN)
+        yield store
+
+
+def write(directory: Path, records: list[dict[str, Any]] = RECORDS) -> bytes:
+    with opened(directory) as store:
+        list(store.records())
+        append(store, *records)
     return (directory / RECORDS_FILE).read_bytes()
 
 
 def read(directory: Path) -> list[dict[str, Any]]:
-    with RecordStore(directory) as store:
+    with opened(directory) as store:
         return [{key: value for key, value in record.items() if key != "previous"} for record in store.records()]
 
 
@@ -45,7 +63,7 @@ def test_records_read_back_in_order(tmp_path: Path) -> None:
 def test_each_line_carries_the_digest_of_the_one_before(tmp_path: Path) -> None:
     lines = write(tmp_path).splitlines(keepends=True)
     previous = [json.loads(line)["previous"] for line in lines]
-    assert previous == [CHAIN_START, digest_bytes(lines[0]), digest_bytes(lines[1])]
+    assert previous == [PLAN, digest_bytes(lines[0]), digest_bytes(lines[1])]
 
 
 def test_later_start_continues_the_chain(tmp_path: Path) -> None:
@@ -56,20 +74,20 @@ def test_later_start_continues_the_chain(tmp_path: Path) -> None:
 
 def test_reading_twice_is_fine(tmp_path: Path) -> None:
     write(tmp_path)
-    with RecordStore(tmp_path) as store:
+    with opened(tmp_path) as store:
         assert len(list(store.records())) == len(list(store.records())) == 3
-        store.append({"task_id": "d"})
+        append(store, {"task_id": "d"})
         assert len(list(store.records())) == 4
 
 
 def test_appending_to_records_that_were_not_read_is_refused(tmp_path: Path) -> None:
     before = write(tmp_path)
-    with RecordStore(tmp_path) as store:
+    with opened(tmp_path) as store:
         with pytest.raises(StoreError, match="not been read and checked"):
-            store.append({"task_id": "d"})
+            append(store, {"task_id": "d"})
         next(store.records())
         with pytest.raises(StoreError, match="not been read and checked"):
-            store.append({"task_id": "d"})
+            append(store, {"task_id": "d"})
     assert (tmp_path / RECORDS_FILE).read_bytes() == before
 
 
@@ -93,8 +111,8 @@ def test_any_text_stays_on_one_line(tmp_path: Path, text: str) -> None:
 
 
 def test_record_cannot_choose_its_place_in_the_chain(tmp_path: Path) -> None:
-    content = write(tmp_path, [{"previous": "forged"}])
-    assert json.loads(content)["previous"] == CHAIN_START
+    content = write(tmp_path, [{"previous": "forged", "task_id": "a"}])
+    assert json.loads(content)["previous"] == PLAN
 
 
 # After a crash
@@ -109,7 +127,7 @@ def test_file_torn_at_any_byte_keeps_every_complete_record(tmp_path: Path) -> No
         (directory / RECORDS_FILE).write_bytes(content[:offset])
         complete = sum(end <= offset for end in ends)
         keep = max([0, *(end for end in ends if end <= offset)])
-        with RecordStore(directory) as store:
+        with opened(directory) as store:
             assert len(list(store.records())) == complete
             if offset == keep:
                 assert store.repair is None
@@ -119,7 +137,7 @@ def test_file_torn_at_any_byte_keeps_every_complete_record(tmp_path: Path) -> No
                 assert store.repair.kept_in.read_bytes() == content[keep:offset]
                 assert f"({offset - keep} bytes" in str(store.repair)
                 assert store.repair.kept_in.name in str(store.repair)
-            store.append({"task_id": "after"})
+            append(store, {"task_id": "after"})
         assert read(directory) == [*RECORDS[:complete], {"task_id": "after"}]
 
 
@@ -128,7 +146,7 @@ def test_second_tear_at_the_same_place_does_not_overwrite_the_first(tmp_path: Pa
     for tail in (b"first half", b"second half"):
         with (tmp_path / RECORDS_FILE).open("ab") as file:
             file.write(tail)
-        with RecordStore(tmp_path) as store:
+        with opened(tmp_path) as store:
             assert store.repair is not None
             kept.append(store.repair.kept_in)
     assert [path.read_bytes() for path in kept] == [b"first half", b"second half"]
@@ -148,7 +166,7 @@ def test_tail_longer_than_one_read_is_found(tmp_path: Path) -> None:
     write(tmp_path)
     with (tmp_path / RECORDS_FILE).open("ab") as file:
         file.write(b"x" * 200_000)
-    with RecordStore(tmp_path) as store:
+    with opened(tmp_path) as store:
         assert store.repair is not None
         assert store.repair.bytes == 200_000
     assert read(tmp_path) == RECORDS
@@ -215,11 +233,11 @@ def test_tampered_file_is_found_with_its_line(
 ) -> None:
     lines = write(tmp_path).splitlines(keepends=True)
     (tmp_path / RECORDS_FILE).write_bytes(b"".join(tamper(lines)))
-    with RecordStore(tmp_path) as store:
+    with opened(tmp_path) as store:
         with pytest.raises(IntegrityError, match=rf"{RECORDS_FILE}:{line}: "):
             list(store.records())
         with pytest.raises(StoreError):
-            store.append({"task_id": "d"})
+            append(store, {"task_id": "d"})
 
 
 def test_reader_refuses_a_tail_without_end(tmp_path: Path) -> None:
@@ -233,33 +251,48 @@ def test_reader_refuses_a_tail_without_end(tmp_path: Path) -> None:
 # A host that cannot write
 
 FULL_DISK = """
-import json, resource, signal, sys; from pathlib import Path
+import anyio, resource, signal, sys; from pathlib import Path
 from securebench.errors import StoreError; from securebench.records.store import RecordStore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-with RecordStore(Path(sys.argv[1])) as store:
-    store.append({"task_id": "a"})
+async def main(store):
+    await store.append({"task_id": "a"})
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
-    try: store.append({"task_id": "b", "text": "x" * 100_000})
-    except StoreError as error: print(error)
+    async def one(record):
+        try: await store.append(record)
+        except StoreError as error: print(error, flush=True)
+        else: print("acknowledged", record["task_id"], flush=True)
+    async with anyio.create_task_group() as group:
+        for number in range(int(sys.argv[3])):
+            group.start_soon(one, {"task_id": f"b{number}", "text": "x" * 100_000})
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    store.append({"task_id": "c"})
+    await store.append({"task_id": "c"})
+with RecordStore(Path(sys.argv[1])) as store:
+    store.begin(sys.argv[4])
+    anyio.run(main, store)
 """
 
 
-def test_record_that_does_not_fit_is_taken_back_and_the_chain_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("together", [1, 20])
+def test_records_that_do_not_fit_are_taken_back_and_the_chain_goes_on(tmp_path: Path, together: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path), "50000"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", FULL_DISK, str(tmp_path), "550000", str(together), PLAN],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert f"{RECORDS_FILE}: record could not be written: File too large" in done.stdout
-    assert read(tmp_path) == [{"task_id": "a"}, {"task_id": "c"}]
+    acknowledged = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("acknowledged")]
+    if together > 1:
+        assert f"{RECORDS_FILE}: record could not be written: File too large" in done.stdout
+        assert len(acknowledged) < together
+    assert [record["task_id"] for record in read(tmp_path)] == ["a", *acknowledged, "c"]
 
 
 def test_record_that_could_never_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "MAX_LINE", 200)
-    with RecordStore(tmp_path) as store:
+    with opened(tmp_path) as store:
         with pytest.raises(StoreError, match="too large"):
-            store.append({"text": "x" * 200})
-        store.append({"text": "x" * 50})
+            append(store, {"text": "x" * 200})
+        append(store, {"text": "x" * 50})
     assert len(read(tmp_path)) == 1
 
 
