@@ -19,6 +19,7 @@ class Event(StrEnum):
     PRODUCER_START = "producer_start"
     PRODUCER_OUTPUT = "producer_output"
     PRODUCER_DONE = "producer_done"
+    AGENT_STARTED = "agent_started"
     SANDBOX_COMMAND = "sandbox_command"
     WORKSPACE_PROGRESS = "workspace_progress"
     VERIFIER_START = "verifier_start"

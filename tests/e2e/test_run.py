@@ -42,7 +42,6 @@ AGENTS = {
     "hangs": ("sleep 100", {"timeout_seconds": 1}, "producer_timeout"),
     "hangs behind a daemon": ("(setsid sleep 100 &) ; sleep 100", {"timeout_seconds": 1}, "producer_timeout"),
     "floods its output": ("yes", {"timeout_seconds": 20}, "producer_output_limit"),
-    "does not exist": (["/no/such/program"], {}, "producer_failed"),
     "says nothing": ("true", {}, "no_answer"),
     "prints bytes that are not text": (r"printf '\377\376'", {}, "candidate_refused"),
     "leaves no file": ("true", {"artifact_path": "answer.txt"}, "no_candidate"),

@@ -2,38 +2,47 @@
 
 Whose fault it was decides the status. What the candidate can cause is `failed`; what the host or the pack caused
 is `error`; and where our own code trips over candidate bytes, that is `failed` too, so that crashing us is never
-a way out of the score."""
+a way out of the score.
+
+Only the host's faults are tried again, a bounded number of times, and each repeat is recorded: producing only as long
+as the agent had not started, verifying only on the same stored candidate."""
 
 from __future__ import annotations
 
 import codecs
 import time
-import traceback
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import anyio
+
 from securebench.candidates.store import CandidateStore
-from securebench.dangerous_commands import VerificationPolicy
+from securebench.engine.court import Court, failed, tripped
 from securebench.errors import (
     CandidateError,
     ConfigError,
     FailureReason,
     InfrastructureError,
     IntegrityError,
+    SandboxUnavailable,
 )
 from securebench.families.registry import family
 from securebench.harnesses.base import HarnessProducer, ProducerRequest, Production
 from securebench.progress import Event, Progress, ProgressEvent
 from securebench.records.record import Identity, Judged, candidate_record
 from securebench.resources import Component
-from securebench.sandboxes.base import Sandbox
 from securebench.tasks import SecureBenchTask
-from securebench.verifiers.base import Status, Verification
-from securebench.verifiers.judge.panel import Panel
-from securebench.verifiers.registry import verifier_for_task_type
+from securebench.verifiers.base import Status
+
+REPEATS = 2
+_WAITS = (1.0, 5.0)
+PRODUCE_GUARD = 4 * 3600.0
+VERIFY_GUARD = 2 * 3600.0
+"""Seconds after which a phase is ended although everything in it has limits of its own. What made it so slow is then
+the candidate, so that is who fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,143 +52,131 @@ class AttemptContext:
     identity: Identity
     producer: HarnessProducer
     progress: Progress
-    sandbox: Sandbox | None
     store: CandidateStore
-    private: CandidateStore  # what verifiers write; beside the records it would give hidden tests away
-    judge: Panel | None
-    policy: VerificationPolicy
-    seed: bytes
+    court: Court
 
 
-async def run_attempt(context: AttemptContext, task: SecureBenchTask, attempt: int) -> dict[str, Any]:
-    """Produce, extract, verify; returns the record."""
+@dataclass(slots=True)
+class Attempt:
+    """One attempt on its way. `lost` counts starts of its agent that a killed engine left without a record."""
 
-    def emit(event: Event, **data: Any) -> None:
-        context.progress(ProgressEvent(event, task.id, attempt, data))
+    context: AttemptContext
+    task: SecureBenchTask
+    number: int
+    lost: int = 0
+    production: Production = field(default_factory=lambda: Production(candidate=None))
+    judged: Judged | None = None
+    evidence: dict[str, dict[str, Any]] = field(default_factory=dict)
+    repeats: list[dict[str, Any]] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=lambda: {"started_at": time.time()})
+    agent_started: bool = False
 
-    started = time.time()
-    clock = _Stopwatch()
-    emit(Event.TASK_START, task_type=task.task_type)
-    emit(Event.PRODUCER_START)
-    production, judged = await _produce(context, task, attempt)
-    produce_seconds = clock.lap()
-    emit(Event.PRODUCER_DONE, seconds=round(produce_seconds, 3), failure_reason=judged and judged.failure_reason)
-    if judged is None:
-        emit(Event.VERIFIER_START)
-        judged = await _verify(context, task, production)
-        emit(Event.VERIFIER_DONE, status=judged.status)
-    verify_seconds = clock.lap()
-    record = candidate_record(
-        context.identity,
-        task,
-        attempt,
-        _produced(production, context.store),
-        judged,
-        {"started_at": started, "produce_seconds": produce_seconds, "verify_seconds": verify_seconds},
-    )
-    emit(
-        Event.TASK_DONE,
-        status=judged.status,
-        failure_reason=judged.failure_reason,
-        seconds=round(produce_seconds + verify_seconds, 3),
-    )
-    return record
+    def emit(self, event: Event, **data: Any) -> None:
+        self.context.progress(ProgressEvent(event, self.task.id, self.number, data))
 
+    async def produce(self) -> None:
+        """Ends in a production, or in a verdict where producing already decided it."""
+        self.emit(Event.TASK_START, task_type=self.task.task_type)
+        self.emit(Event.PRODUCER_START)
+        began = time.monotonic()
+        with anyio.move_on_after(PRODUCE_GUARD) as guard:
+            self.judged = await self._faults_repeated("produce", self._produce, lambda: not self.agent_started)
+        if guard.cancelled_caught:
+            self.judged = failed(CandidateError(FailureReason.PRODUCER_TIMEOUT, "producing took too long in all"))
+        self.timings["produce_seconds"] = time.monotonic() - began
+        reason = self.judged and self.judged.failure_reason
+        self.emit(Event.PRODUCER_DONE, seconds=round(self.timings["produce_seconds"], 3), failure_reason=reason)
 
-async def _produce(context: AttemptContext, task: SecureBenchTask, attempt: int) -> tuple[Production, Judged | None]:
-    """The production, and the verdict where producing already decided it."""
-    decoders: dict[str, codecs.IncrementalDecoder] = defaultdict(
-        partial(codecs.getincrementaldecoder("utf-8"), "replace")
-    )  # a piece may end in a character
+    async def verify(self) -> None:
+        """Ends in a verdict. Nothing to do where there is one already."""
+        self.timings["verify_seconds"] = 0.0
+        if self.judged is not None:
+            return
+        self.emit(Event.VERIFIER_START)
+        began = time.monotonic()
+        with anyio.move_on_after(VERIFY_GUARD) as guard:
+            self.judged = await self._faults_repeated("verify", self._verify, lambda: True)
+        if guard.cancelled_caught or self.judged is None:
+            self.judged = failed(CandidateError(FailureReason.WORKER_TIMEOUT, "verifying took too long in all"))
+        self.timings["verify_seconds"] = time.monotonic() - began
+        self.emit(Event.VERIFIER_DONE, status=self.judged.status)
 
-    def show(stream: str, data: bytes) -> None:
-        if text := decoders[stream].decode(data):
-            context.progress(ProgressEvent(Event.PRODUCER_OUTPUT, task.id, attempt, {"stream": stream, "text": text}))
+    def record(self) -> dict[str, Any]:
+        """The one record of this attempt."""
+        judged = self.judged or failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
+        usage = self.production.usage
+        self.emit(
+            Event.TASK_DONE,
+            status=judged.status,
+            failure_reason=judged.failure_reason,
+            seconds=round(self.timings.get("produce_seconds", 0) + self.timings.get("verify_seconds", 0), 3),
+            tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
+            cost_usd=usage.get("cost_usd"),
+        )
+        produced = _produced(self.production) | {"evidence": self.evidence}
+        history = {"repeats": self.repeats, "lost_starts": self.lost}
+        return candidate_record(self.context.identity, self.task, self.number, produced, judged, self.timings, history)
 
-    def started(argv: tuple[str, ...]) -> None:
-        context.progress(ProgressEvent(Event.SANDBOX_COMMAND, task.id, attempt, {"argv": list(argv)}))
+    async def _faults_repeated(
+        self, phase: str, work: Callable[[], Awaitable[Judged | None]], may_repeat: Callable[[], bool]
+    ) -> Judged | None:
+        for wait in (*_WAITS[:REPEATS], None):
+            try:
+                return await work()
+            except (ConfigError, IntegrityError, SandboxUnavailable) as error:
+                return Judged(Status.ERROR, message=str(error))
+            except InfrastructureError as error:
+                if wait is None or not may_repeat():
+                    return Judged(Status.ERROR, message=str(error))
+                self.repeats.append({"phase": phase, "fault": str(error)[:2000], "waited_seconds": wait})
+                await anyio.sleep(wait)
+            except CandidateError as error:
+                return failed(error)
+            except Exception as error:  # noqa: BLE001 — the boundary that keeps one task from ending the run
+                return tripped(error)
+        raise AssertionError  # the last round returns
 
-    def reading(doing: str, files: int, size: int) -> None:
-        data = {"doing": doing, "files": files, "bytes": size}
-        context.progress(ProgressEvent(Event.WORKSPACE_PROGRESS, task.id, attempt, data))
+    async def _produce(self) -> Judged | None:
+        decoders: dict[str, codecs.IncrementalDecoder] = defaultdict(
+            partial(codecs.getincrementaldecoder("utf-8"), "replace")
+        )  # a piece may end in a character
 
-    request = ProducerRequest(
-        task_id=task.id,
-        attempt=attempt,
-        kind=family(task.task_type).candidate,
-        payload=task.agent_payload(),
-        view=task.view_for(Component.AGENT),
-        environment=task.environment,
-        store=context.store,
-        on_output=show,
-        on_command=started,
-        on_progress=reading,
-    )
-    nothing = Production(candidate=None)
-    try:
-        production = await context.producer.produce(request)
-    except (InfrastructureError, ConfigError, IntegrityError) as error:
-        return nothing, Judged(Status.ERROR, message=str(error))
-    except Exception as error:  # noqa: BLE001 — the boundary that keeps one task from ending the run
-        return nothing, _internal(error)
-    if production.failure is not None:
-        return production, _failed(production.failure)
-    return production, None
+        def show(stream: str, data: bytes) -> None:
+            if text := decoders[stream].decode(data):
+                self.emit(Event.PRODUCER_OUTPUT, stream=stream, text=text)
 
+        def started(argv: tuple[str, ...]) -> None:
+            self.agent_started = True
+            self.emit(Event.AGENT_STARTED)
+            self.emit(Event.SANDBOX_COMMAND, argv=list(argv))
 
-async def _verify(context: AttemptContext, task: SecureBenchTask, production: Production) -> Judged:
-    verifier = verifier_for_task_type(task.task_type)
-    if verifier is None:
-        return Judged(Status.PENDING, message=f"{task.task_type} has no verifier yet")
-    if production.candidate is None:
-        return _failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
-    verification = Verification(
-        task_id=task.id,
-        candidate=production.candidate,
-        evaluator=task.view_for(Component.EVALUATOR),
-        tests=task.view_for(Component.TEST_SANDBOX),
-        worker=task.view_for(Component.WORKER),
-        environment=task.environment,
-        sandbox=context.sandbox,
-        store=context.private,
-        judge=context.judge,
-        policy=context.policy,
-        seed=context.seed,
-    )
-    try:
-        result = await verifier.verify(verification)
-    except (InfrastructureError, ConfigError, IntegrityError) as error:
-        return Judged(Status.ERROR, message=str(error))
-    except CandidateError as error:
-        return _failed(error)
-    except Exception as error:  # noqa: BLE001 — a verifier that trips over a candidate never passes it
-        return _internal(error)
-    return Judged(
-        status=result.status,
-        passed=None if result.status is Status.PENDING else result.passed,
-        score=None if result.status is Status.PENDING else result.score,
-        assurance=result.assurance,
-        failure_reason=result.failure_reason,
-        stdout=result.stdout,
-        stderr=result.stderr,
-        metadata=result.metadata,
-        controls=result.controls,
-        usage=result.usage,
-    )
+        def reading(doing: str, files: int, size: int) -> None:
+            self.emit(Event.WORKSPACE_PROGRESS, doing=doing, files=files, bytes=size)
 
+        task, store = self.task, self.context.store
+        request = ProducerRequest(
+            task_id=task.id,
+            attempt=self.number,
+            kind=family(task.task_type).candidate,
+            payload=task.agent_payload(),
+            view=task.view_for(Component.AGENT),
+            environment=task.environment,
+            store=store,
+            on_output=show,
+            on_command=started,
+            on_progress=reading,
+        )
+        self.production = await self.context.producer.produce(request)
+        self.evidence = {
+            name: {"digest": store.put(data), "size": len(data)} for name, data in self.production.evidence.items()
+        }
+        return None if self.production.failure is None else failed(self.production.failure)
 
-def _failed(error: CandidateError) -> Judged:
-    return Judged(Status.FAILED, passed=False, score=0.0, failure_reason=error.reason, message=str(error))
-
-
-def _internal(error: Exception) -> Judged:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    message = f"{type(error).__name__} in {where.name} (line {where.lineno}); please report this"
-    return Judged(Status.FAILED, passed=False, score=0.0, failure_reason=FailureReason.INTERNAL_ERROR, message=message)
+    async def _verify(self) -> Judged:
+        return await self.context.court.judged(self.task, self.production.candidate)
 
 
-def _produced(production: Production, store: CandidateStore) -> Mapping[str, Any]:
-    """Raises StoreError when the evidence cannot be kept."""
+def _produced(production: Production) -> dict[str, Any]:
     candidate = production.candidate
     return {
         "text": candidate and candidate.text,
@@ -190,16 +187,4 @@ def _produced(production: Production, store: CandidateStore) -> Mapping[str, Any
         "stderr": production.stderr,
         "metadata": dict(production.metadata),
         "usage": dict(production.usage),
-        "evidence": {
-            name: {"digest": store.put(data), "size": len(data)} for name, data in production.evidence.items()
-        },
     }
-
-
-class _Stopwatch:
-    def __init__(self) -> None:
-        self.mark = time.monotonic()
-
-    def lap(self) -> float:
-        before, self.mark = self.mark, time.monotonic()
-        return self.mark - before

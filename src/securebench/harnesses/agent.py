@@ -23,7 +23,6 @@ class Invocation:
     mounts: tuple[Mount, ...] = ()
     artifact: PurePosixPath | None = None
     prompt: str | None = None  # given on standard input
-    memory: int | None = None  # bytes it needs, where neither the task nor the operator says
     output: int = Limits().output  # bytes per stream that are kept; at twice as many it is ended
 
     @property
@@ -44,6 +43,11 @@ class Agent(Protocol):
 
     @property
     def timeout_seconds(self) -> float | None: ...
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes it needs, where neither the task nor the operator says."""
+        ...
 
     def invocation(self, request: ProducerRequest, models: Mapping[str, str]) -> Invocation:
         """How it is started on this task; `models` are the variables by which it reaches its models."""

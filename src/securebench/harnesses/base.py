@@ -48,3 +48,7 @@ class HarnessProducer(Protocol):
     """Produces a candidate. Raises InfrastructureError where the host, not the agent, failed."""
 
     async def produce(self, request: ProducerRequest) -> Production: ...
+
+    def memory(self, environment: TaskEnvironment) -> int:
+        """Bytes that one attempt at such a task may use on this host."""
+        ...

@@ -21,6 +21,7 @@ from securebench.candidates.extraction import artifact_for, text_from_stdout
 from securebench.egress.broker import Broker, BrokerSession, ModelAccess, Reply
 from securebench.egress.broker.session import MAX_REPLY
 from securebench.egress.providers.schema import Endpoint
+from securebench.environment import TaskEnvironment
 from securebench.errors import CandidateError, FailureReason, InfrastructureError, ProducerError
 from securebench.families.base import CandidateKind
 from securebench.harness_schema import ChatConfig
@@ -52,6 +53,9 @@ class ChatHarnessProducer:
     config: ChatConfig
     broker: Broker
     prompt: Prompt
+
+    def memory(self, environment: TaskEnvironment) -> int:  # noqa: ARG002 — the protocol's shape
+        return 0
 
     async def produce(self, request: ProducerRequest) -> Production:
         """Raises InfrastructureError, and ConfigError for a task whose candidate is a workspace."""

@@ -33,6 +33,7 @@ class CliAgent(ABC):
     ) -> None:
         self.overlays, self.prompt = overlays, prompt
         self.model = config.model
+        self.memory = _MEMORY
         self.task_file = PurePosixPath(config.task_file)
         self.timeout_seconds = config.timeout_seconds
 
@@ -56,7 +57,6 @@ class CliAgent(ABC):
             mounts=(overlay.bind, Scratch(HOME, _HOME_SIZE)),
             artifact=artifact_of(request.kind),
             prompt=self.prompt.render(request.payload, request.kind),
-            memory=_MEMORY,
             output=_OUTPUT,
         )
 

@@ -29,6 +29,10 @@ class CommandAgent:
     def timeout_seconds(self) -> float | None:
         return self.config.timeout_seconds
 
+    @property
+    def memory(self) -> int | None:
+        return None
+
     def invocation(self, request: ProducerRequest, models: Mapping[str, str]) -> Invocation:  # noqa: ARG002 — the protocol's shape
         command, path = self.config.command, self.config.artifact_path
         return Invocation(

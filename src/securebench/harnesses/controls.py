@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from securebench import _json
 from securebench.candidates.extraction import artifact_for
+from securebench.environment import TaskEnvironment
 from securebench.families.base import CandidateKind
 from securebench.harnesses.base import ProducerRequest, Production
 from securebench.harnesses.workspace import extracted, open_workspace
@@ -20,6 +21,9 @@ class ControlProducer:
         self.kind = kind
         self.response = response
         self.sandbox = sandbox  # only asked for the files of images
+
+    def memory(self, environment: TaskEnvironment) -> int:  # noqa: ARG002 — the protocol's shape
+        return 0
 
     async def produce(self, request: ProducerRequest) -> Production:
         if self._leaves_a_workspace(request.kind):

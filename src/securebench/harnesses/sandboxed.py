@@ -15,6 +15,7 @@ from securebench._canonical import digest_value
 from securebench._tasks import side_tasks
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.extraction import artifact_for, text_from_file, text_from_stdout
+from securebench.environment import TaskEnvironment
 from securebench.errors import CandidateError, FailureReason, InfrastructureError, ProducerError
 from securebench.families.base import CandidateKind
 from securebench.harnesses.agent import Agent, Invocation
@@ -63,6 +64,9 @@ class SandboxedProducer:
     limits: SandboxSection
     outlets: Outlets
 
+    def memory(self, environment: TaskEnvironment) -> int:
+        return environment.memory or _size(self.limits.memory) or self.agent.memory or Limits().memory
+
     async def produce(self, request: ProducerRequest) -> Production:
         if (spent := self.outlets.spent) is not None:
             return Production(None, _over_budget(spent), metadata={"harness": self.agent.name})
@@ -104,7 +108,7 @@ class SandboxedProducer:
             listeners=outlet.listeners,
             limits=Limits(
                 wall_seconds=min(timeouts, default=DEFAULT_TIMEOUT),
-                memory=environment.memory or _size(limits.memory) or invocation.memory or defaults.memory,
+                memory=self.memory(environment),
                 cpus=environment.cpus or limits.cpus,
                 pids=environment.pids or limits.pids or defaults.pids,
                 output=invocation.output,

@@ -53,6 +53,7 @@ def candidate_record(
     produced: Mapping[str, Any],
     judged: Judged,
     timings: Mapping[str, float],
+    history: Mapping[str, Any],
 ) -> dict[str, Any]:
     """One line of `candidates.jsonl`. What the trusted side says is scrubbed of the task's private values."""
     redact = Redactor(task.resources.secrets())
@@ -85,6 +86,8 @@ def candidate_record(
         "usage": {**(judged.usage or {}), **({"models": produced["usage"]} if produced.get("usage") else {})},
         "cost": produced.get("usage", {}).get("cost_usd"),
         "evidence": dict(produced.get("evidence", {})),
+        "repeats": [redact.value(repeat) for repeat in history["repeats"]],
+        "lost_starts": history["lost_starts"],
         "timings": {name: round(value, 4) for name, value in timings.items()},
         "digests": {
             "pack": identity.pack_digest,
