@@ -9,6 +9,7 @@ import pytest
 from tests.upstreams import KEY, SSE_HEAD, Agent, Asked, Send, agent_of, chunk, event, fine, reply
 
 from securebench.egress.broker import BudgetLimits
+from securebench.egress.broker.budget import Ledger
 
 
 def play(scene, *arguments, **options) -> None:
@@ -53,6 +54,16 @@ def test_twenty_requests_at_once_pass_a_budget_of_tokens_by_less_than_one_reques
         assert 40 <= used < 40 + 15  # each uses 15
         assert statuses == {200: 3, 403: 17}
         assert await agent.session.out_of_budget() == "attempt.tokens"
+
+    play(scene, slow, attempt=BudgetLimits(tokens=40))
+
+
+def test_they_would_pass_it_by_far_without_reservations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ledger, "has_room", lambda self: True)
+
+    async def scene(agent: Agent) -> None:
+        await twenty_at_once(agent, max_tokens=5)
+        assert agent.session.usage.tokens > 40 + 15
 
     play(scene, slow, attempt=BudgetLimits(tokens=40))
 

@@ -360,6 +360,11 @@ URL = "https://attacker.example/x"
         {"type": "input_image", "file_id": "file-1"},
         {"type": "input_file", "file_url": URL},
         {"type": "input_file", "file_id": "file-1"},
+        {"type": "input_file", "file_data": URL},
+        {"type": "input_file", "file_data": [URL]},
+        {"type": "input_image", "image_url": [URL]},
+        {"type": "input_image", "image_url": [[{"type": "input_text", "url": URL}]]},
+        {"type": "input_image", "image_url": True},
         {"type": "input_text", "text": "x", "extra": [{"type": "input_image", "image_url": URL}]},
         {"type": "item_reference", "id": "msg_1"},
         {"id": "msg_1"},
@@ -430,6 +435,12 @@ def test_content_that_is_all_there_passes(part: dict[str, Any]) -> None:
 )
 def test_a_local_server_is_not_made_to_fetch_either(part: dict[str, Any]) -> None:
     refused({"messages": _user(part)}, "openai_compatible")
+
+
+def test_inline_files_pass() -> None:
+    for text in ("eA==", "data:application/pdf;base64,eA=="):
+        passes({"messages": _user({"type": "file", "file": {"file_data": text, "filename": "x: y.pdf"}})})
+    passes({"messages": _user({"type": "input_audio", "input_audio": {"data": "eA==", "format": "wav"}})})
 
 
 def test_inline_images_pass() -> None:

@@ -252,6 +252,17 @@ def test_a_provider_that_cannot_be_reached_is_said_in_its_own_shape() -> None:
     play(scene)
 
 
+def test_a_provider_that_is_silent_for_too_long_is_not_asked_again() -> None:
+    async def answer(asked: Asked, send: Send) -> None:
+        await anyio.sleep(10)
+
+    async def scene(agent: Agent) -> None:
+        assert (await agent.post()).status_code == 502
+        assert len(agent.asked) == 1
+
+    play(scene, answer, patience=Patience(tries=3, silence_seconds=0.5))
+
+
 def test_a_client_that_hangs_up_cancels_the_request_at_the_provider() -> None:
     began = anyio.Event()
 

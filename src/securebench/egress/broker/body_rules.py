@@ -169,11 +169,18 @@ class _Judge:
                 continue
             if value is not None and key in self.rules.refused_keys and not _listed(key, self.free_keys):
                 raise self._refused(f"{key!r}, which names something stored at the provider", keys=key)
-            if isinstance(value, str) and _listed(key, self.rules.inline_only) and not value.startswith("data:"):
-                if not _listed(key, self.free_keys):
-                    raise self._refused(f"an address in {key!r} for the provider to fetch", keys=key)
-            elif isinstance(value, list | dict):
+            if self._is_address(key, value) and not _listed(key, self.free_keys):
+                raise self._refused(f"an address in {key!r} for the provider to fetch", keys=key)
+            if isinstance(value, list | dict):
                 self.content(value, place, depth + 1)
+
+    def _is_address(self, key: str, value: Any) -> bool:
+        """Whether a value is, or may be taken for, something to be fetched."""
+        if value is None or (isinstance(value, str) and value.startswith("data:")):
+            return False
+        if _listed(key, self.rules.inline_only):
+            return not isinstance(value, dict)  # whose own keys are looked at
+        return key in self.rules.encoded_only and not (isinstance(value, str) and ":" not in value[:100])
 
     def _lower_keys(self, part: dict[str, Any], place: str) -> None:
         """Some servers match keys without regard to case, so another spelling could say what was not looked at."""

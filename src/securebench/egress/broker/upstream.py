@@ -105,7 +105,8 @@ class Upstream:
             except httpx2.TransportError as error:
                 # Its own text and request are dropped: the request holds the key.
                 reason = type(error).__name__
-                if last:
+                # One that was silent for so long is at work, or hangs: asking again would wait as long again.
+                if last or isinstance(error, httpx2.ReadTimeout):
                     message = f"the provider cannot be reached: {reason}"
                     raise Refused(502, "upstream_unavailable", message) from None
             else:

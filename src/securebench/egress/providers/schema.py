@@ -70,6 +70,7 @@ class Rules(ClosedModel):
     untyped_tools: bool = False
     opaque: tuple[Word, ...] = ()
     inline_only: tuple[Word, ...] = ()
+    encoded_only: tuple[Word, ...] = ()
     refused_keys: tuple[Word, ...] = ()
     max_output: tuple[Word, ...] = ()
     usage_option: bool = False
