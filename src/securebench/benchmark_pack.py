@@ -43,6 +43,7 @@ class RowIndex:
     family: str
     image: str | None
     domains: tuple[str, ...]  # that its agent may reach
+    files: tuple[str, ...]  # keys of `BenchmarkPack.file_digests`
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,12 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
         row = _Rows(self.manifest, str(self.tasks_path)).check(data, entry.line)
         if isinstance(row, list):
             raise PackError(row)
-        keys = {file_key(root, ref) for root, _, ref in file_refs(row, self.manifest)}
-        files = {key: self.file_digests[key] for key in keys}
-        return BenchmarkRow(row, entry.line, digest_value({"row": digest_bytes(data), "files": files}))
+        return BenchmarkRow(row, entry.line, _row_digest(data, row, self.manifest, self.file_digests))
+
+    def row_digest(self, entry: RowIndex) -> str:
+        """Of a row with its files, without reading it."""
+        files = {key: self.file_digests[key] for key in entry.files}
+        return _combined(entry.sha256, files)
 
 
 def load_benchmark_pack(
@@ -128,7 +132,7 @@ def load_benchmark_pack(
             rows.report(row)
             continue
         assets.check(row, line)
-        index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest(), *_needs(row)))
+        index.append(RowIndex(row.id, line, offset, len(raw), hashlib.sha256(raw).digest(), *_needs(row, model)))
         if on_row is not None:
             on_row(row, line)
     if not index and not rows.problems:
@@ -149,9 +153,19 @@ def sound_rows(manifest: Path, tasks: Path, wanted: Callable[[int], bool]) -> It
             yield row, line
 
 
-def _needs(row: AnyRow) -> tuple[str, str | None, tuple[str, ...]]:
+def _needs(row: AnyRow, manifest: Manifest) -> tuple[str, str | None, tuple[str, ...], tuple[str, ...]]:
     environment = row.environment
-    return row.family, environment.image, environment.network.allowed_domains
+    files = tuple(sorted({file_key(root, ref) for root, _, ref in file_refs(row, manifest)}))
+    return row.family, environment.image, environment.network.allowed_domains, files
+
+
+def _row_digest(data: bytes, row: AnyRow, manifest: Manifest, digests: Mapping[str, str]) -> str:
+    keys = {file_key(root, ref) for root, _, ref in file_refs(row, manifest)}
+    return _combined(hashlib.sha256(data).digest(), {key: digests[key] for key in keys})
+
+
+def _combined(row: bytes, files: dict[str, str]) -> str:
+    return digest_value({"row": f"sha256:{row.hex()}", "files": files})
 
 
 def find_pack(path: Path) -> tuple[Path, Path]:
