@@ -5,50 +5,11 @@ that it was planned, and that no attempt is there twice. A change of the very la
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from securebench import _json
 from securebench.errors import ConfigError, IntegrityError
 from securebench.records.record import Identity
+from securebench.records.shape import RecordShape, checked_record
 from securebench.records.store import RecordStore
 from securebench.records.summary import Tally
-
-
-class _Digests(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    pack: str
-    config: str
-
-
-class EarlierRecord(BaseModel):
-    """The fields of an old record that decide anything."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    run_id: str
-    task_id: str
-    attempt: Annotated[int, Field(ge=1)]
-    task_type: str
-    verification_status: Literal["passed", "failed", "pending", "error"]
-    passed: bool | None
-    score: Annotated[float, Field(ge=0, le=1)] | None
-    failure_reason: str | None
-    assurance: str | None
-    digests: _Digests
-
-    def contradiction(self) -> str | None:
-        """What in it cannot be true."""
-        judged = self.verification_status in {"passed", "failed"}
-        if judged != (self.passed is not None) or judged != (self.score is not None):
-            return "has a verdict without a status, or a status without a verdict"
-        if judged and self.passed != (self.verification_status == "passed"):
-            return "says passed and not passed"
-        if self.verification_status == "failed" and self.failure_reason is None:
-            return "failed without a reason"
-        return None
 
 
 def finished_before(
@@ -67,7 +28,7 @@ def finished_before(
                 f"use --resume to continue it, or choose another --output-dir.{repaired}"
             )
         where = f"{store.path}:{number}"
-        earlier = _checked(record, where)
+        earlier = checked_record(record, where)
         _check_same_run(earlier, identity, store)
         key = (earlier.task_id, earlier.attempt)
         if planned.get(earlier.task_id) != earlier.task_type or earlier.attempt > attempts:
@@ -81,18 +42,7 @@ def finished_before(
     return done
 
 
-def _checked(record: dict[str, Any], where: str) -> EarlierRecord:
-    try:
-        earlier = EarlierRecord.model_validate_json(_json.dumps(record))
-    except ValidationError as error:
-        fields = sorted({".".join(map(str, detail["loc"])) for detail in error.errors(include_input=False)})
-        raise IntegrityError(f"{where}: not a record of ours; wrong or missing: {', '.join(fields)}") from None
-    if problem := earlier.contradiction():
-        raise IntegrityError(f"{where}: {problem}")
-    return earlier
-
-
-def _check_same_run(record: EarlierRecord, identity: Identity, store: RecordStore) -> None:
+def _check_same_run(record: RecordShape, identity: Identity, store: RecordStore) -> None:
     for what, before, now in (
         ("run.id", record.run_id, identity.run_id),
         ("the pack", record.digests.pack, identity.pack_digest),
