@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import anyio
@@ -510,3 +511,11 @@ def test_json_of_the_refusal_does_not_repeat_more_than_a_piece_of_what_came() ->
         assert len(json.dumps(agent.session.exchanges[0].as_json())) < 2000
 
     play(scene)
+
+
+def test_a_type_that_is_very_long_is_judged_in_no_time() -> None:
+    """Patterns with two stars take the square of its length; half a megabyte would be minutes."""
+    part = {"type": "code_execution_" * 30_000 + "!"}
+    began = time.monotonic()
+    refused({"messages": [{"role": "user", "content": [part]}]}, "anthropic")
+    assert time.monotonic() - began < 10

@@ -28,6 +28,8 @@ MAX_BODY = 32 * 1024 * 1024
 MAX_PARTS = 500_000  # brackets and commas: a small body must not become a huge value
 MAX_DEPTH = 60
 DEFAULT_OUTPUT = 16_384  # reserved for a request that does not bound its reply
+MOST_OUTPUT = 1_000_000  # more than any model says at once, whatever a request allows itself
+MAX_WORD = 200  # of a type: patterns with two stars are slow on long texts
 _CHOICES = ("auto", "any", "none", "required", "tool", "function", "custom", "allowed_tools")
 _LOWER = re.compile(r"[a-z0-9_.-]{1,100}")
 
@@ -90,7 +92,7 @@ def _most_output(judge: _Judge, body: dict[str, Any]) -> int:
     said = [body.get(name) for name in judge.rules.max_output]
     counts = [count for count in said if isinstance(count, int) and not isinstance(count, bool) and count > 0]
     replies = body.get("n") if isinstance(body.get("n"), int) else 1
-    return (min(counts) if counts else DEFAULT_OUTPUT) * max(1, min(replies or 1, 1000))
+    return min([*counts, MOST_OUTPUT] if counts else [DEFAULT_OUTPUT]) * max(1, min(replies or 1, 1000))
 
 
 class _Judge:
@@ -205,7 +207,9 @@ def _remedy(access: ModelAccess, wanted: dict[str, Any]) -> str:
 
 
 def _listed(word: str, patterns: Iterable[str]) -> bool:
-    return any(word == pattern or ("*" in pattern and _pattern(pattern).fullmatch(word)) for pattern in patterns)
+    return len(word) <= MAX_WORD and any(
+        word == pattern or ("*" in pattern and _pattern(pattern).fullmatch(word)) for pattern in patterns
+    )
 
 
 @lru_cache(maxsize=1000)
