@@ -10,6 +10,7 @@ from tests.upstreams import KEY, SSE_HEAD, Agent, Asked, Send, agent_of, chunk, 
 
 from securebench.egress.broker import BudgetLimits
 from securebench.egress.broker.budget import Ledger
+from securebench.egress.broker.upstream import Patience
 
 
 def play(scene, *arguments, **options) -> None:
@@ -197,3 +198,47 @@ def test_a_flood_of_refused_requests_is_written_down_in_bounded_space() -> None:
         assert agent.session.dropped_exchanges == 100
 
     play(scene)
+
+
+async def hang_up_after(agent: Agent, seconds: float, **more: object) -> None:
+    before = agent.session.usage.requests
+    with anyio.move_on_after(seconds):
+        await agent.post(agent.body(**more))
+    while agent.session.usage.requests == before and agent.session.exhausted is None:
+        await anyio.sleep(0.01)
+
+
+def test_an_agent_that_hangs_up_before_any_reply_pays_for_what_it_allowed_itself() -> None:
+    async def answer(asked: Asked, send: Send) -> None:
+        await anyio.sleep(5)
+
+    async def scene(agent: Agent) -> None:
+        for _ in range(4):
+            await hang_up_after(agent, 0.2, max_completion_tokens=600)
+        assert len(agent.asked) == 2
+        assert agent.session.usage.output_tokens == 1200
+        assert agent.session.usage.estimated
+        assert agent.session.exhausted == "attempt.tokens"
+
+    play(scene, answer, attempt=BudgetLimits(tokens=1000))
+
+
+def test_an_agent_that_hangs_up_while_the_provider_is_busy_pays_for_no_output() -> None:
+    async def answer(asked: Asked, send: Send) -> None:
+        await send(reply({}, status=429, headers="retry-after: 5\r\n"))
+
+    async def scene(agent: Agent) -> None:
+        await hang_up_after(agent, 0.2, max_completion_tokens=600)
+        assert agent.session.usage.output_tokens == 0
+        assert agent.session.exhausted is None
+
+    patience = Patience(tries=3, longest_wait_seconds=5)
+    play(scene, answer, attempt=BudgetLimits(tokens=500), patience=patience)
+
+
+def test_an_allowance_beyond_all_numbers_does_not_end_the_server() -> None:
+    async def scene(agent: Agent) -> None:
+        assert (await agent.post(agent.body(max_completion_tokens=10**400))).status_code == 200
+        assert (await agent.post()).status_code == 200
+
+    play(scene, attempt=BudgetLimits(usd=1000))

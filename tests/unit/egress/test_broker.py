@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from tests.upstreams import KEY, SSE_HEAD, Agent, Asked, Hangup, Send, agent_of, chunk, event, fine, reply
 
-from securebench.egress.broker import BudgetLimits, Exchange
+from securebench.egress.broker import BudgetLimits, Exchange, passage
 from securebench.egress.broker.server import ServerLimits
 from securebench.egress.broker.upstream import Patience
 from securebench.egress.providers import load_provider_file
@@ -404,3 +404,19 @@ def test_an_attempt_that_ends_in_time_has_not_run_out_of_it() -> None:
             assert agent.session.exhausted is None
 
     anyio.run(main)
+
+
+def test_a_provider_that_says_nothing_is_found_out_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passage, "PROBE_SECONDS", 0.2)
+
+    async def answer(asked: Asked, send: Send) -> None:
+        await anyio.sleep(10)
+
+    async def scene(agent: Agent) -> None:
+        assert not agent.session.unanswered
+        with anyio.move_on_after(0.2):
+            await agent.post()
+        assert agent.session.unanswered
+        assert "did not answer within 0.2 seconds" in (await agent.session.probe() or "")
+
+    play(scene, answer)

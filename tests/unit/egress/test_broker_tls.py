@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.upstreams import agent_of
+from tests.upstreams import Asked, Send, agent_of
 
 
 def _certificate(name: str, issuer=None, *, authority: bool = False):
@@ -74,3 +74,22 @@ def test_one_nobody_vouches_for_gets_nothing(contexts) -> None:
 def test_one_with_the_name_of_another_gets_nothing(contexts) -> None:
     server, client = contexts
     assert _status(server("api.openai.com"), client) == (502, 0)
+
+
+@pytest.mark.parametrize("before", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{"])
+def test_tls_that_breaks_is_the_providers_fault_and_not_ours(contexts, before: bytes) -> None:
+    server, client = contexts
+
+    async def answer(asked: Asked, send: Send) -> None:
+        if before:
+            await send(before)
+        await send.__self__.transport_stream.send(b"\x17\x03\x03\x00\x20" + b"?" * 32)  # no record of this session
+        await anyio.sleep(5)
+
+    async def main() -> None:
+        async with agent_of(answer, tls=(server("localhost"), client)) as agent:
+            reply = await agent.session.ask(agent.access, "/chat/completions", agent.body())
+            assert reply.status == 502
+            assert b"upstream_" in reply.body
+
+    anyio.run(main)

@@ -157,3 +157,12 @@ def test_reading_takes_time_in_proportion_to_the_bytes() -> None:
     assert seconds(b"data: " + b"x" * 4_000_000, 200) < 2
     assert seconds(hostile, 4096) < 2
     assert seconds(b'data: "usage"\n' * 200_000, 4096) < 4
+
+
+@pytest.mark.parametrize("count", [10**20, 10**308, 10**3000], ids=["large", "larger", "largest"])
+def test_counts_that_cannot_be_are_bounded_and_the_cost_stays_a_number(count: int) -> None:
+    meter = Meter(OPENAI, streamed=False)
+    meter.feed(json.dumps({"usage": {"prompt_tokens": count, "completion_tokens": count}}).encode())
+    usage = meter.finish(10, Price(input=1_000_000, output=1_000_000))
+    assert usage.input_tokens == usage.output_tokens == metering.MAX_COUNT
+    assert json.loads(json.dumps(usage.as_json(), allow_nan=False))["cost_usd"] == 2.0 * metering.MAX_COUNT

@@ -12,6 +12,7 @@ from securebench import _json
 from securebench.egress.providers.schema import Price, UsageFields
 
 MAX_LINE = 16 * 1024 * 1024  # of an event or a JSON reply; beyond it, usage is estimated
+MAX_COUNT = 10**12  # a provider that claims more counts something else
 BYTES_A_TOKEN = 3  # fewer than any tokenizer needs for text, so that an estimate errs to the high side
 _COUNTS = ("input", "cached_input", "cache_write", "cache_write_long", "output")
 _MARK = b'"usage"'
@@ -107,8 +108,10 @@ class Meter:
                     # Streams report the same counts again as they grow; the largest is the last.
                     self._counts[name] = max(self._counts.get(name, 0), count)
 
-    def finish(self, request_bytes: int, price: Price | None) -> Usage:
-        """What the reply reported, or an estimate where it did not, or was cut before it could."""
+    def finish(self, request_bytes: int, price: Price | None, least_output: int = 0) -> Usage:
+        """What the reply reported, or an estimate where it did not, or was cut before it could.
+
+        `least_output` tokens are taken to be written where nothing else is known."""
         if self._streamed:
             self._finish_lines(b"\n")
         elif not self._too_long and self._line:
@@ -116,7 +119,7 @@ class Meter:
         self._line.clear()
         if self._final:
             return _reported(self._counts, price, input_is_total=self._fields.input_is_total)
-        return _estimated(request_bytes, self.bytes, self._counts, price)
+        return _estimated(request_bytes, self.bytes, self._counts, price, least_output)
 
 
 def _at(value: Any, place: str) -> Any:
@@ -131,7 +134,7 @@ def _first_count(found: dict[str, Any], places: tuple[str, ...]) -> int:
     for place in places:
         count = _at(found, place)
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
-            return count
+            return min(count, MAX_COUNT)
     return 0
 
 
@@ -145,11 +148,13 @@ def _reported(counts: dict[str, int], price: Price | None, *, input_is_total: bo
     return Usage(1, total, cached, output, cost)
 
 
-def _estimated(request_bytes: int, reply_bytes: int, known: dict[str, int], price: Price | None) -> Usage:
+def _estimated(
+    request_bytes: int, reply_bytes: int, known: dict[str, int], price: Price | None, least_output: int
+) -> Usage:
     """Errs to the high side."""
     said = known.get("input", 0) + known.get("cached_input", 0) + known.get("cache_write", 0)
     read = said or -(-request_bytes // BYTES_A_TOKEN)
-    output = max(known.get("output", 0), -(-reply_bytes // BYTES_A_TOKEN))
+    output = max(known.get("output", 0), -(-reply_bytes // BYTES_A_TOKEN), least_output)
     cost = None if price is None else _cost(price, read, 0, 0, 0, output)
     return Usage(1, read, 0, output, cost, estimated=True)
 

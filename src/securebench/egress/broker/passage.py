@@ -6,6 +6,8 @@ from collections.abc import AsyncIterable
 from dataclasses import dataclass, field
 from typing import cast
 
+import anyio
+
 from securebench.egress.broker.access import ModelAccess
 from securebench.egress.broker.admission import Headers, Route
 from securebench.egress.broker.body_rules import AdmittedBody
@@ -14,7 +16,9 @@ from securebench.egress.broker.metering import Meter, Usage
 from securebench.egress.broker.refusal import Refused
 from securebench.egress.broker.relay import relay
 from securebench.egress.broker.scrubbing import Scrubber, scrubbed
-from securebench.egress.broker.upstream import Upstream, is_fault, reply_headers
+from securebench.egress.broker.upstream import Tries, Upstream, is_fault, reply_headers
+
+PROBE_SECONDS = 60.0
 
 
 class Interrupted(Exception):
@@ -36,13 +40,18 @@ class Draft:
     refused: str | None = None
     complete: bool = False
     usage: Usage = field(default_factory=Usage)
-    retries: list[str] = field(default_factory=list)
+    tries: Tries = field(default_factory=Tries)
     meter: Meter | None = None  # None where nothing can have been billed
     started: bool = False
-    fault: bool = False  # the provider served nothing, and would serve nobody
+    broken: bool = False  # by the provider
     keep: int = 0  # bytes of the reply, for whoever looks at it
     reply: bytearray = field(default_factory=bytearray)
     reply_bytes: int = 0
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the provider was left alone with the request, by the agent or for its time."""
+        return self.tries.under_way and not (self.complete or self.broken)
 
     def copy(self, data: bytes) -> None:
         self.reply_bytes += len(data)
@@ -63,7 +72,7 @@ class Draft:
             duration_seconds=now - self.seconds,
             request_bytes=len(self.request),
             reply_bytes=self.reply_bytes,
-            retries=tuple(self.retries),
+            retries=tuple(self.tries.reasons),
             refused=self.refused,
             complete=self.complete,
             usage=self.usage,
@@ -79,11 +88,10 @@ async def pass_on(
     provider, key = route.access.provider, route.access.key
     draft.meter = Meter(provider.usage, streamed=False)  # until a reply says otherwise, what was sent may be billed
     try:
-        async with upstream.open(route, headers, admitted.data if admitted else None, draft.retries) as response:
+        async with upstream.open(route, headers, admitted.data if admitted else None, draft.tries) as response:
             streamed = response.headers.get("content-type", "").startswith("text/event-stream")
             draft.meter = Meter(provider.usage, streamed=streamed) if response.status_code < 400 else None
-            draft.started, draft.fault = True, is_fault(response.status_code)
-            draft.status = response.status_code
+            draft.started, draft.status = True, response.status_code
             heads = [(name, _clean(value, key)) for name, value in reply_headers(provider, response)]
             await sink.start(response.status_code, heads)
             scrubber = Scrubber(key)
@@ -98,9 +106,10 @@ async def pass_on(
             draft.complete = True
             await sink.end()
     except Refused:
-        draft.meter, draft.fault = None, True
+        draft.meter = None
         raise
     except httpx2.TransportError:
+        draft.broken = True
         draft.refused = "upstream_interrupted: the provider's reply broke off"
         raise Interrupted from None
 
@@ -119,11 +128,15 @@ async def fault_of(upstream: Upstream, access: ModelAccess) -> str | None:
     """What is wrong with a provider, seen by asking it ourselves what models it has; None if nothing."""
     listed = [end for end in access.provider.endpoints if end.method == "GET" and "{" not in end.path]
     for endpoint in listed[:1]:
+        status = None
         try:
-            async with upstream.open(Route(access, endpoint, endpoint.path, ""), (), None, []) as response:
-                status = response.status_code
+            with anyio.move_on_after(PROBE_SECONDS):
+                async with upstream.open(Route(access, endpoint, endpoint.path, ""), (), None, Tries()) as response:
+                    status = response.status_code
         except Refused as refused:
             return f"{access.base_url}: {refused.message}"
+        if status is None:
+            return f"{access.base_url} did not answer within {PROBE_SECONDS:g} seconds"
         if is_fault(status):
             return f"{access.base_url} answered {status}"
     return None

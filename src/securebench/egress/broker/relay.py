@@ -48,6 +48,8 @@ class _Store:
                     await self._change.wait()
         except httpx2.TransportError as error:
             self.error = error
+        except OSError as error:  # TLS that breaks in the middle
+            self.error = httpx2.ReadError(type(error).__name__)
         self._ended = True
         self._change.set()
 

@@ -49,8 +49,7 @@ class BrokerSession:
         self._bell = anyio.Event()
         self._open = True
         self._large = anyio.CapacityLimiter(1)  # one agent must not keep the processors busy with its bodies
-        self._answered = False
-        self._faults = 0
+        self._asked = self._answered = False
 
     def __repr__(self) -> str:
         return f"<BrokerSession {self.label!r}>"
@@ -103,8 +102,8 @@ class BrokerSession:
 
     @property
     def unanswered(self) -> bool:
-        """Whether providers failed, and not one request of the attempt got an answer."""
-        return self._faults > 0 and not self._answered
+        """Whether requests of the attempt were passed on, and not one of them got an answer."""
+        return self._asked and not self._answered
 
     async def probe(self) -> str | None:
         """What is wrong with the providers, seen by asking them ourselves what models they have; None if nothing.
@@ -192,6 +191,7 @@ class BrokerSession:
         metered = route.endpoint.metered and admitted is not None
         wanted = self._reservation(admitted, price) if admitted and metered else Reservation(0, 0.0)
         await self._budget.admit(wanted)
+        self._asked = True
         try:
             with anyio.CancelScope(deadline=self._budget.deadline) as scope:
                 await pass_on(self._upstream, route, headers, admitted, draft, sink)
@@ -204,11 +204,11 @@ class BrokerSession:
         finally:
             draft.usage = Usage(requests=1)
             if metered and draft.meter is not None:
-                draft.usage = draft.meter.finish(len(draft.request), price)
+                least = admitted.output_tokens if admitted and draft.abandoned else 0
+                draft.usage = draft.meter.finish(len(draft.request), price, least)
             self._budget.settle(wanted, draft.usage.tokens, draft.usage.cost_usd or 0.0)
             self.usage += draft.usage
             self._answered |= draft.started and draft.status < 400
-            self._faults += draft.fault
 
     def _reservation(self, admitted: AdmittedBody, price: Price | None) -> Reservation:
         if price is None and self._budget.counts_money:

@@ -9,7 +9,7 @@ import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
@@ -43,6 +43,14 @@ class Patience:
         return min(self.first_wait_seconds * 2.0 ** (tried - 1) * spread, self.longest_wait_seconds)
 
 
+@dataclass(slots=True)
+class Tries:
+    """Why a request was tried again so far, and whether the provider has it now and may be working on it."""
+
+    reasons: list[str] = field(default_factory=list)
+    under_way: bool = False
+
+
 class Upstream:
     """Sends requests with the real key in place of whatever credential came in."""
 
@@ -70,10 +78,10 @@ class Upstream:
 
     @asynccontextmanager
     async def open(
-        self, route: Route, headers: Headers, body: bytes | None, retries: list[str]
+        self, route: Route, headers: Headers, body: bytes | None, tries: Tries
     ) -> AsyncIterator[httpx2.Response]:
-        """The reply's head, its body still to be read. Adds to `retries` why it tried again. Raises Refused."""
-        response = await self._patiently(route, headers, body, retries)
+        """The reply's head, its body still to be read. Keeps `tries` up to date. Raises Refused."""
+        response = await self._patiently(route, headers, body, tries)
         try:
             if 300 <= response.status_code < 400:
                 raise Refused(502, "upstream_error", "the provider answered with a redirect, which is not followed")
@@ -84,9 +92,7 @@ class Upstream:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
 
-    async def _patiently(
-        self, route: Route, headers: Headers, body: bytes | None, retries: list[str]
-    ) -> httpx2.Response:
+    async def _patiently(self, route: Route, headers: Headers, body: bytes | None, tries: Tries) -> httpx2.Response:
         import httpx2
 
         if self._transport is None:
@@ -100,9 +106,10 @@ class Upstream:
                 content=body,
                 extensions={"timeout": _TIMEOUTS | {"read": self._patience.silence_seconds}},
             )
+            tries.under_way = True
             try:
                 response = await self._transport.handle_async_request(request)
-            except httpx2.TransportError as error:
+            except (httpx2.TransportError, OSError) as error:  # TLS that breaks is an OSError
                 # Its own text and request are dropped: the request holds the key.
                 reason = type(error).__name__
                 # One that was silent for so long is at work, or hangs: asking again would wait as long again.
@@ -115,7 +122,8 @@ class Upstream:
                 reason, retry_after = str(response.status_code), response.headers.get("retry-after")
                 with anyio.CancelScope(shield=True):
                     await response.aclose()
-            retries.append(reason)
+            tries.reasons.append(reason)
+            tries.under_way = False
             await anyio.sleep(self._patience.wait_seconds(tried, retry_after))
         raise AssertionError  # the last try returns or raises
 
