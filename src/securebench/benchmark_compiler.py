@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from securebench._schema import FileRef
-from securebench.benchmark_pack import BenchmarkPack, BenchmarkRow, file_key, file_refs
+from securebench.benchmark_pack import BenchmarkPack, BenchmarkRow, RowIndex, file_key, file_refs
 from securebench.environment import DEFAULT_WORKDIR, TaskEnvironment
 from securebench.families.registry import FAMILIES
 from securebench.pack_schema import Environment, Manifest
@@ -31,6 +31,11 @@ class CompiledTasks(Sequence[SecureBenchTask]):
     def __init__(self, pack: BenchmarkPack, limit: int | None) -> None:
         self.pack = pack
         self.length = len(pack) if limit is None else max(0, min(limit, len(pack)))
+
+    @property
+    def entries(self) -> tuple[RowIndex, ...]:
+        """Where the rows of these tasks stand in the pack."""
+        return self.pack.entries[: self.length]
 
     def __len__(self) -> int:
         return self.length

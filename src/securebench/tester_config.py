@@ -97,7 +97,10 @@ class ExecutorSection(ClosedModel):
 
 
 class RecordsSection(ClosedModel):
+    """Whether the run is sealed, and with which key: a name of `securebench keys list`, or the path of its file."""
+
     sign: bool = True
+    key: PathText | None = None
 
 
 class TesterFile02(ClosedModel):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import secrets
-from collections.abc import Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,8 +15,8 @@ from typing import Any
 
 import anyio
 
-from securebench._canonical import digest_bytes
 from securebench._leftovers import staging_directory
+from securebench._tasks import one_error, side_tasks
 from securebench.audit.prerun import require_run_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
@@ -25,16 +25,19 @@ from securebench.egress.model_endpoint import ModelEndpoint
 from securebench.engine.admission import Memory, memory_for_attempts
 from securebench.engine.attempt import AttemptContext
 from securebench.engine.court import Court
-from securebench.engine.lanes import Lanes, Todo
+from securebench.engine.lanes import Lanes
+from securebench.engine.notary import Notary
+from securebench.engine.planning import Circumstances, follow, make_plan, secret_seed
 from securebench.engine.preflight import (
     check_collectable,
     check_out_of_sight,
     check_supported,
     check_walls,
+    image_digests,
     reachable_domains,
     task_roots,
 )
-from securebench.engine.resume import finished_before
+from securebench.engine.resume import finished_before, missing
 from securebench.errors import StoreError
 from securebench.families.registry import FAMILIES
 from securebench.harnesses.base import HarnessProducer
@@ -47,6 +50,8 @@ from securebench.harnesses.factory import (
 )
 from securebench.harnesses.models import open_broker
 from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, silent
+from securebench.records.keys import SigningKey, load_signing_key
+from securebench.records.plan import Filters
 from securebench.records.record import Identity
 from securebench.records.store import RecordStore
 from securebench.records.summary import RunPlan, Tally, TesterRunSummary, write_summary
@@ -61,6 +66,16 @@ def with_tester_overrides(config: TesterConfig, *, output_dir: Path | str | None
     return config if output_dir is None else replace(config, output_dir=Path(output_dir).absolute())
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the caller decides besides the configuration."""
+
+    limit: int | None = None
+    resume: bool = False
+    workers: int | None = None
+    unsafe: bool = False
+
+
 def run_tester_config(
     config: TesterConfig,
     *,
@@ -70,35 +85,26 @@ def run_tester_config(
     workers: int | None = None,
     unsafe: bool = False,
 ) -> TesterRunSummary:
-    """Run every planned attempt and write `candidates.jsonl` and `summary.json`.
+    """Run every planned attempt: plan, records, summary and seal are in the output directory afterwards.
 
     `unsafe` goes without the audit of the walls, and every record says so.
 
     Raises ConfigError, SandboxUnavailable, AuditFailed or StoreError before anything runs; afterwards one bad task
-    never ends the run. An interrupt stops the agents, keeps what is written and returns a summary that says so."""
-    try:
-        return anyio.run(partial(_run, config, limit, progress or silent, resume, workers, unsafe))
-    except BaseExceptionGroup as group:
-        # Workers run in a task group; what one of them raised is what the caller wants to know.
-        raise _first(group) from None
+    never ends the run. An interrupt stops the agents, finishes what is being verified and returns a summary that says
+    so; a second one ends everything."""
+    options = RunOptions(limit, resume, workers, unsafe)
+    return anyio.run(_run, config, options, Unbreakable(progress or silent))
 
 
-def _notice(progress: Progress, text: str) -> None:
-    progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text}))
-
-
-async def _run(
-    config: TesterConfig, limit: int | None, progress: Progress, resume: bool, workers: int | None, unsafe: bool
-) -> TesterRunSummary:
-    progress = Unbreakable(progress)
+async def _run(config: TesterConfig, options: RunOptions, progress: Progress) -> TesterRunSummary:
     pack = load_benchmark_pack(config.manifest, config.tasks)
     check_supported(config)
-    tasks = compile_benchmark_pack(pack, limit=limit)
-    async with open_broker(config) as broker:
-        stage = await _prepare(config, tasks, progress, unsafe)
+    tasks = compile_benchmark_pack(pack, limit=options.limit)
+    async with one_error(), open_broker(config) as broker:
+        stage = await _prepare(config, tasks, progress, options.unsafe)
         producer = build_harness_producer(config, stage.sandbox, broker, stage.overlays)
-        identity = Identity(config.run_id, pack.digest, config.digest(), config.harness.type, stage.audit, unsafe)
-        return await _carry_out(config, tasks, limit, progress, resume, workers, stage, producer, identity)
+        with RecordStore(config.output_dir) as store:
+            return await _carry_out(config, options, tasks, progress, stage, producer, store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,18 @@ class _Stage:
     notices: tuple[str, ...] = ()
     audit: Mapping[str, Any] | None = None
     overlays: Overlays = field(default_factory=lambda: MappingProxyType({}))
+    images: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def circumstances(self, unsafe: bool) -> Circumstances:
+        tools = {overlay.label: overlay.digest for overlay in self.overlays.values()}
+        return Circumstances(
+            None if self.sandbox is None else self.sandbox.name, self.audit, unsafe, self.images, tools
+        )
 
 
 async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progress, unsafe: bool) -> _Stage:
     """Raises ConfigError, SandboxUnavailable, AuditFailed."""
-    entries = tasks.pack.entries[: len(tasks)]
+    entries = tasks.entries
     check_collectable(config, entries)
     if not needs_sandbox(config) and not any(FAMILIES[entry.family].executes for entry in entries):
         return _Stage()
@@ -123,91 +136,99 @@ async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progres
     pull = None if config.sandbox.pull == "never" else notice
     selection = await select_sandbox(config.sandbox.backend, ISOLATED, roots, config.sandbox.runtime, pull)
     sandbox, audit = selection.sandbox, None
+    left = await sandbox.clean()
     if not unsafe:
         await check_walls(sandbox, roots)
         audit = (await require_run_audit(sandbox, roots)).as_record()
     await check_program(config, sandbox, roots)
     overlays = await prepare_overlays(config, sandbox, roots, notice)
-    return _Stage(sandbox, (selection.reason, *reachable_domains(config, entries)), audit, overlays)
+    cleaned = [f"removed what a killed run had left: {', '.join(left[:5])}"] if left else []
+    notices = (selection.reason, *cleaned, *reachable_domains(config, entries))
+    return _Stage(sandbox, notices, audit, overlays, await image_digests(sandbox, roots))
 
 
 async def _carry_out(
     config: TesterConfig,
+    options: RunOptions,
     tasks: CompiledTasks,
-    limit: int | None,
     progress: Progress,
-    resume: bool,
-    workers: int | None,
     stage: _Stage,
     producer: HarnessProducer,
-    identity: Identity,
+    store: RecordStore,
 ) -> TesterRunSummary:
-    pack = tasks.pack
-    started = anyio.current_time()
-    candidates = CandidateStore(config.output_dir / "candidates")
-    with RecordStore(config.output_dir) as store, staging_directory() as private:
-        private.chmod(0o700)
-        store.begin(digest_bytes(b""))
-        tally = Tally(_plan(config, tasks, limit))
-        planned = {entry.id: entry.family for entry in pack.entries}
-        done = finished_before(store, identity, planned, config.run.attempts, resume, tally)
-        todo = _missing(tasks, config.run.attempts, done)
-        data = {"run_id": config.run_id, "benchmark_id": pack.manifest.id, "planned": tally.plan.attempts}
-        progress(
-            ProgressEvent(Event.RUN_START, data=data | {"done_before": len(done), "output_dir": str(store.directory)})
-        )
+    directory, began = store.directory, anyio.current_time()
+    seed = secret_seed(config)
+    wanted = make_plan(
+        config, tasks, Filters(limit=options.limit), stage.circumstances(options.unsafe), seed, time.time()
+    )
+    plan, kept = follow(directory, wanted, seed, resume=options.resume)
+    store.begin(plan.digest)
+    tally, statuses = Tally(_run_plan(config, tasks, options.limit)), Counter[str]()
+    done = finished_before(store, plan, tally, statuses)
+    with staging_directory() as private:
+        todo = missing(plan, done, {})
+        data = {"run_id": plan.run_id, "benchmark_id": plan.benchmark.id, "planned": plan.total}
+        progress(ProgressEvent(Event.RUN_START, data=data | {"done_before": len(done), "output_dir": str(directory)}))
         for text in filter(None, (*stage.notices, str(store.repair) if store.repair else "")):
             _notice(progress, text)
-        context = AttemptContext(
-            identity=identity,
-            producer=producer,
-            progress=progress,
-            store=candidates,
-            court=Court(
-                sandbox=stage.sandbox,
-                store=CandidateStore(private / "store", candidates),
-                seed=_secret_seed(config),
-                judge=_judge(config),
-                policy=config.verification,
-            ),
+        private.chmod(0o700)
+        candidates = CandidateStore(directory / "candidates")
+        identity = Identity(
+            plan.run_id, plan.pack_digest, plan.config_digest, config.harness.type, stage.audit, options.unsafe
+        )
+        court = Court(
+            sandbox=stage.sandbox,
+            store=CandidateStore(private / "store", candidates),
+            seed=kept or b"",
+            judge=_judge(config),
+            policy=config.verification,
         )
         lanes = Lanes(
-            context=context,
+            context=AttemptContext(identity, producer, progress, candidates, court),
             store=store,
             tally=tally,
+            statuses=statuses,
             tasks=tasks,
             todo=todo,
-            producers=workers or _default_workers(config),
+            producers=options.workers or _default_workers(config),
             verifiers=len(os.sched_getaffinity(0)),
             memory=Memory(memory_for_attempts()),
         )
-        try:
-            await lanes.run()
-        except BaseException:
-            with suppress(StoreError):  # what ended the run matters more
-                write_summary(config.output_dir, tally.summary(anyio.current_time() - started))
-            raise
-        summary = tally.summary(anyio.current_time() - started)
-        write_summary(config.output_dir, summary)
-    progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))
+        if kept is None:
+            summary = tally.summary(0.0)  # sealed and complete: nothing is left to do, and nothing is touched
+        else:
+            notary = Notary(_signing_key(config), plan, store, kept, statuses)
+            summary = await _sealed(lanes, notary, config.records.sign, began)
+        progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))
     return summary
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+async def _sealed(lanes: Lanes, notary: Notary, sign: bool, began: float) -> TesterRunSummary:
+    """Run the lanes; whatever ends them, what is there is summed up and sealed."""
+    directory, tally = lanes.store.directory, lanes.tally
+    if sign:
+        notary.begin()
+
+    def finish() -> TesterRunSummary:
+        summary = tally.summary(anyio.current_time() - began)
+        write_summary(directory, summary)
+        if sign:
+            notary.seal(complete=summary.verification_status == "complete" and not summary.errors)
+        return summary
+
+    try:
+        async with side_tasks() as tasks:
+            if sign:
+                tasks.start_soon(notary.checkpoints)
+            await lanes.run()
+    except BaseException:
+        with suppress(StoreError):  # what ended the run matters more
+            finish()
+        raise
+    return finish()
 
 
-def _missing(tasks: CompiledTasks, attempts: int, done: set[tuple[str, int]]) -> Iterator[Todo]:
-    """Everything that has no record yet, first attempts of all tasks first."""
-    ids = tasks.pack.ids
-    for attempt in range(1, attempts + 1):
-        for number in range(len(tasks)):
-            if (ids[number], attempt) not in done:
-                yield Todo(number, attempt)
-
-
-def _plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunPlan:
+def _run_plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunPlan:
     return RunPlan(
         run_id=config.run_id,
         output_dir=config.output_dir,
@@ -218,19 +239,20 @@ def _plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunP
     )
 
 
+def _signing_key(config: TesterConfig) -> SigningKey:
+    named = config.records.key
+    return load_signing_key(str(config.base / named) if named is not None and "/" in named else named)
+
+
+def _notice(progress: Progress, text: str) -> None:
+    progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text}))
+
+
 def _judge(config: TesterConfig) -> Panel | None:
     if (judge := config.judge) is None:
         return None
     endpoint = ModelEndpoint(judge.base_url, judge.model, config.judge_key, judge.timeout_seconds, judge.max_tokens)
     return Panel(endpoint, judge.votes)
-
-
-def _secret_seed(config: TesterConfig) -> bytes:
-    """Decides what no candidate may guess. A run that sets `run.seed` can be repeated; it is then no secret to those
-    who read its tester file, which no sandbox can."""
-    if config.run.seed is None:
-        return secrets.token_bytes(32)
-    return hashlib.sha256(f"securebench seed {config.run.seed}".encode()).digest()
 
 
 def _default_workers(config: TesterConfig) -> int:

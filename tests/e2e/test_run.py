@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from tests.e2e.workbench import CLI, question, securebench
 
+from securebench.engine.lanes import LEAST_FREE
+
 SEED_FIELDS = {
     "run_id", "task_id", "benchmark_id", "task_type", "verification_status", "candidate_text", "candidate_patch",
     "candidate_workspace", "producer_stdout", "producer_stderr", "producer_metadata", "resource_summary",
@@ -145,7 +147,8 @@ def test_resume_refuses_another_pack(bench: Any) -> None:
         file.write(json.dumps(question(3)) + "\n")
     again = work.run("--resume")
     assert again.code == 2
-    assert "the pack changed" in again.err
+    assert "pack_digest: " in again.err
+    assert "tasks newly planned: t2, t3" in again.err
 
 
 def test_resume_refuses_an_edited_record(bench: Any) -> None:
@@ -153,7 +156,7 @@ def test_resume_refuses_an_edited_record(bench: Any) -> None:
     work.run("--limit", "2")
     path = work.output / "candidates.jsonl"
     path.write_bytes(path.read_bytes().replace(b"Answer: 41", b"Answer: 42", 1).replace(b'"41', b'"42', 1))
-    again = work.run("--resume")
+    again = work.run("--resume", "--limit", "2")
     assert again.code == 1
     assert "candidates.jsonl:2" in again.err
 
@@ -192,16 +195,20 @@ def test_full_disk_stops_the_run_and_keeps_complete_records(bench: Any, tmp_path
         pytest.skip("mounting a small disk needs root")
     disk = tmp_path / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24k", "tmpfs", disk], check=True)
+    size = LEAST_FREE // 1024 + 96
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", disk], check=True)
     try:
-        work = bench([question(number) for number in range(40)], "echo 42")
+        work = bench([question(number) for number in range(60)], "echo 42")
         done = work.run("--output-dir", disk / "run")
         assert done.code == 3
-        assert "could not be written" in done.err
+        assert "too little to begin another attempt" in done.err
         data = (disk / "run" / "candidates.jsonl").read_bytes()
         assert data.endswith(b"\n")
         assert all(json.loads(line)["passed"] for line in data.splitlines())
-        assert data.count(b"\n") >= 1
+        assert 1 <= data.count(b"\n") < 60
+        subprocess.run(["mount", "-o", f"remount,size={size + 10_000}k", disk], check=True)
+        again = work.run("--output-dir", disk / "run", "--resume")
+        assert (again.code, again.json["passed"]) == (0, 60)
     finally:
         subprocess.run(["umount", disk], check=True)
 

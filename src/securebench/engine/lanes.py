@@ -6,6 +6,7 @@ producing and verifying together, so what is produced never piles up before the 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -44,6 +45,7 @@ class Lanes:
     context: AttemptContext
     store: RecordStore
     tally: Tally
+    statuses: Counter[str]  # of all records in the file
     tasks: CompiledTasks
     todo: Iterator[Todo]
     producers: int
@@ -89,6 +91,7 @@ class Lanes:
         record = attempt.record()
         await self.store.append(record)
         self.tally.add(record)
+        self.statuses[record["verification_status"]] += 1
         self.context.progress(ProgressEvent(Event.RECORD_WRITTEN, record["task_id"], record["attempt"]))
 
     def _room(self, interruption: Interruption) -> bool:

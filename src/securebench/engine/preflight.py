@@ -15,6 +15,8 @@ from securebench.harnesses.factory import needs_sandbox
 from securebench.sandboxes.base import (
     HOST_ROOT_PATHS,
     HostRoot,
+    ImageRoot,
+    ImageSource,
     Root,
     Sandbox,
     SandboxSpec,
@@ -74,6 +76,12 @@ async def check_walls(sandbox: Sandbox, roots: Sequence[Root]) -> None:
         spec = SandboxSpec(root=root, mounts=(Scratch(DEFAULT_WORKDIR),), cwd=DEFAULT_WORKDIR)
         if missing := await run_canary(sandbox, spec):
             raise SandboxError(f"the sandbox is not what it must be, nothing was run: {'; '.join(missing)}")
+
+
+async def image_digests(sandbox: Sandbox | None, roots: Iterable[Root]) -> dict[str, str]:
+    """Which image each name means here now."""
+    names = [root.reference for root in roots if isinstance(root, ImageRoot)]
+    return {name: await sandbox.image_digest(name) for name in names} if isinstance(sandbox, ImageSource) else {}
 
 
 def task_roots(images: Iterable[str | None]) -> list[Root]:

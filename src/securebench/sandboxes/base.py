@@ -341,6 +341,15 @@ class Sandbox(Protocol):
 
 
 @runtime_checkable
+class ImageSource(Protocol):
+    """What a backend may have besides the members of `Sandbox`: it knows which image a name means here."""
+
+    async def image_digest(self, reference: str) -> str:
+        """The digest under which that image is recorded. Raises SandboxUnavailable when there is no such image."""
+        ...
+
+
+@runtime_checkable
 class WorkdirSource(Protocol):
     """What a backend may have besides the members of `Sandbox`: a look into an image without running it."""
 

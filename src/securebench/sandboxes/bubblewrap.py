@@ -67,6 +67,10 @@ class BubblewrapSandbox:
                 return False
         return True
 
+    async def image_digest(self, reference: str) -> str:
+        """The digest of an imported image. Raises SandboxUnavailable."""
+        return resolve_root(reference).digest
+
     async def clean(self) -> list[str]:
         """Remove what engines that no longer live left behind; what was removed."""
         return [*clean_processes(), *clean_leftovers(), *clean_directories()]

@@ -71,6 +71,10 @@ class DockerSandbox:
             return False
         return True
 
+    async def image_digest(self, reference: str) -> str:
+        """The id of an image the engine has, by which it is run. Raises SandboxUnavailable, SandboxError."""
+        return (await self._image(find_client(self._engine), reference_of(ImageRoot(reference)))).id
+
     async def fetch(self, root: ImageRoot, on_progress: OnProgress) -> None:
         """Pull an image, unless this engine could not run it anyway. Raises SandboxUnavailable, SandboxError."""
         reference = reference_of(root)

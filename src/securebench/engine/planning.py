@@ -1,0 +1,116 @@
+"""From a checked configuration and pack to the plan of a run, and from a run directory to the plan it follows."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from securebench._canonical import digest_bytes
+from securebench.benchmark_compiler import CompiledTasks
+from securebench.errors import ConfigError
+from securebench.records.plan import (
+    PLAN_FILE,
+    BenchmarkName,
+    Filters,
+    Plan,
+    PlannedTask,
+    load_plan,
+    rfc3339,
+    write_plan,
+)
+from securebench.records.record import securebench_digest
+from securebench.records.seal import SEAL_FILE
+from securebench.records.seed import SEED_FILE, commit, keep_seed, kept_seed
+from securebench.tester_config import TesterConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What was found, checked and installed before anything runs, as far as a plan states it."""
+
+    backend: str | None = None
+    audit: Mapping[str, Any] | None = None
+    unsafe: bool = False
+    images: Mapping[str, str] | None = None  # reference → digest
+    tools: Mapping[str, str] | None = None  # an agent's tool@version → digest of its files
+
+
+def make_plan(
+    config: TesterConfig, tasks: CompiledTasks, filters: Filters, found: Circumstances, seed: bytes, now: float
+) -> Plan:
+    """Every task × attempt that will run, and everything that decides how."""
+    pack = tasks.pack
+    return Plan(
+        run_id=config.run_id,
+        created_at=rfc3339(now),
+        benchmark=BenchmarkName(id=pack.manifest.id, version=str(pack.manifest.version)),
+        pack_digest=pack.digest,
+        tasks=tuple(
+            PlannedTask(id=entry.id, task_type=entry.family, digest=pack.row_digest(entry), image=entry.image)
+            for entry in tasks.entries
+        ),
+        attempts=config.run.attempts,
+        filters=filters,
+        harness={"type": config.harness.type, "tools": dict(found.tools or {})},
+        images=dict(found.images or {}),
+        limits={
+            "sandbox": config.sandbox.model_dump(mode="json", exclude={"pull"}),
+            "budget": config.budget.model_dump(mode="json"),
+            "egress": config.egress.model_dump(mode="json"),
+        },
+        config_digest=config.digest(),
+        prompt_digest=None if config.prompt is None else digest_bytes(config.prompt),
+        securebench=securebench_digest(),
+        seed_commitment=commit(seed),
+        audit=None if found.audit is None else dict(found.audit),
+        unsafe=found.unsafe,
+        host={
+            "backend": found.backend,
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "python": platform.python_version(),
+            "cores": len(os.sched_getaffinity(0)),
+        },
+    )
+
+
+def secret_seed(config: TesterConfig) -> bytes:
+    """Decides what no candidate may guess. A run that sets `run.seed` can be repeated; it is then no secret to those
+    who read its tester file, which no sandbox can."""
+    if config.run.seed is None:
+        return secrets.token_bytes(32)
+    return hashlib.sha256(f"securebench seed {config.run.seed}".encode()).digest()
+
+
+def follow(directory: Path, wanted: Plan, seed: bytes, *, resume: bool) -> tuple[Plan, bytes | None]:
+    """The plan this directory holds, if it is the wanted work, else the wanted one, now written; and the run's seed,
+    which is None once a seal has revealed it: then nothing is left to do.
+
+    Raises ConfigError where there is a run and none was to be continued, or where it is another one; IntegrityError."""
+    if not (directory / PLAN_FILE).exists():
+        if (directory / SEED_FILE).exists():  # an engine was killed before its plan was there; nothing ran
+            (directory / SEED_FILE).unlink()
+        keep_seed(directory, seed)
+        write_plan(directory, wanted)
+        return wanted, seed
+    plan, _ = load_plan(directory)
+    if not resume:
+        raise ConfigError(
+            f"{directory} already holds run {plan.run_id!r}; use --resume to continue it, or choose another "
+            "--output-dir"
+        )
+    if changed := plan.differences(wanted):
+        listed = "\n".join(f"  {line}" for line in changed)
+        raise ConfigError(
+            f"cannot resume {directory}: what decides its results changed since the run began:\n{listed}\n"
+            "undo the change, or start a new run with another --output-dir"
+        )
+    if not (directory / SEED_FILE).exists() and (directory / SEAL_FILE).exists():
+        return plan, None
+    return plan, kept_seed(directory, plan.seed_commitment)
