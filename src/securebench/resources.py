@@ -112,3 +112,7 @@ class ResourceBundle:
     def secrets(self) -> tuple[Json, ...]:
         """The values that must not appear in anything written or shown."""
         return tuple(r.value for r in self.resources if r.visibility is not Visibility.PUBLIC)
+
+    def public(self) -> tuple[Json, ...]:
+        """The values everyone may see."""
+        return tuple(r.value for r in self.resources if r.visibility is Visibility.PUBLIC)

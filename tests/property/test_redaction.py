@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -30,6 +31,9 @@ ENCODERS = {
     "url, all": lambda text: quote(text, safe=""),
     "form": quote_plus,
     "hex": lambda text: text.encode().hex(),
+    "hex, with spaces": lambda text: text.encode().hex(" "),
+    "base64": lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
+    "json twice": lambda text: json.dumps(json.dumps(text)[1:-1])[1:-1],
 }
 
 
@@ -91,3 +95,49 @@ def test_short_secrets_never_blank_a_longer_text(secrets: list[Any], text: str) 
 )
 def test_any_value_becomes_plain_json(secrets: list[str], value: Any) -> None:
     json.dumps(Redactor(secrets).value(value), allow_nan=False)
+
+
+def _cut(text: str, places: list[int]) -> list[str]:
+    edges = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    secrets=st.lists(st.text('abAB\n"\\&/ü ', min_size=1, max_size=70) | st.integers(0, 10**7), min_size=1, max_size=4),
+    encode=st.sampled_from([*ENCODERS.values()]),
+    gaps=st.lists(st.text('abAB\n"\\&/ü ', max_size=20), min_size=5, max_size=5),
+    places=st.lists(st.integers(0, 10**6), max_size=12),
+)
+def test_any_chunking_of_a_stream_gives_what_the_whole_gives(
+    secrets: list[Any], encode: Any, gaps: list[str], places: list[int]
+) -> None:
+    redact = Redactor(secrets)
+    text = "".join(gap + encode(str(secret)) for gap, secret in zip(gaps, secrets, strict=False)) + gaps[-1]
+    stream = redact.stream()
+    assert "".join(map(stream.feed, _cut(text, places))) + stream.finish() == redact.text(text)
+    assert "".join(map(stream.feed, text)) + stream.finish() == redact.text(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    lines=st.lists(st.text("abcdefgh =().,", max_size=60) | st.text("abcdef", min_size=24), min_size=1, max_size=12),
+    chosen=st.integers(0, 11),
+    public=st.text("abcdefgh =().,", max_size=40),
+)
+def test_no_long_line_of_a_long_secret_survives(lines: list[str], chosen: int, public: str) -> None:
+    line = lines[chosen % len(lines)].strip()
+    if len(line) < 24:
+        return
+    scrubbed = Redactor(["\n".join(lines)], [public]).text(f"> {line} <")
+    assert line not in scrubbed or line in public
+
+
+@settings(max_examples=200, deadline=None)
+@given(secrets=st.lists(st.text("ab\n", max_size=60), max_size=3), text=st.text("ab\n", max_size=300))
+def test_what_is_no_secret_stays(secrets: list[str], text: str) -> None:
+    """Every blanked stretch is covered by texts of the secrets; the rest is there in its order."""
+    scrubbed = Redactor(secrets).text(text)
+    if scrubbed != REDACTED:
+        rest = iter(text)
+        assert all(char in rest for char in scrubbed.replace(REDACTED, ""))

@@ -129,7 +129,8 @@ class _Court:
                     ended = await self._judged(task, trial, candidate)
             except (InfrastructureError, ConfigError, IntegrityError) as error:
                 ended = _ended(trial, "error", str(error))
-            yield replace(ended, message=Redactor(task.resources.secrets()).text(ended.message))
+            redact = Redactor(task.resources.secrets(), task.resources.public())
+            yield replace(ended, message=redact.text(ended.message))
 
     async def _judged(self, task: SecureBenchTask, trial: Trial, candidate: CandidateArtifact) -> Trial:
         verifier = verifier_for_task_type(task.task_type)

@@ -56,7 +56,7 @@ def candidate_record(
     history: Mapping[str, Any],
 ) -> dict[str, Any]:
     """One line of `candidates.jsonl`. What the trusted side says is scrubbed of the task's private values."""
-    redact = Redactor(task.resources.secrets())
+    redact = Redactor(task.resources.secrets(), task.resources.public())
     return {
         "record_version": RECORD_VERSION,
         "run_id": identity.run_id,
