@@ -216,7 +216,7 @@ class _Checked(io.RawIOBase):
 
 @contextmanager
 def _reading(path: Path) -> Iterator[BinaryIO]:
-    with io.FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)) as file:
+    with io.FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
         yield file
 
 

@@ -18,10 +18,12 @@ COMMANDS = {
     "exec": "Run one Python file of a stranger's, confined, and say what came of it.",
     "doctor": "Show what the sandboxes of this host guarantee, and how to get more.",
     "init": "Write a small working pack and tester YAML to start from.",
+    "keys": "Make the key that seals your runs, and say whose keys you trust.",
     "run": "Run a benchmark pack with a harness and record every attempt.",
     "schema": "Print the JSON Schema of a manifest, a row or a tester YAML.",
     "tools": "Fetch agent programs at pinned versions, so that runs need no network for them.",
     "validate": "Check a pack, and that answers without work do not score on it.",
+    "verify": "Check that runs are what was sealed, offline, from their files alone.",
 }
 
 

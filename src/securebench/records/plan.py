@@ -187,9 +187,9 @@ def write_plan(directory: Path, plan: Plan) -> None:
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def load_plan(directory: Path) -> tuple[Plan, str]:
-    """The plan of a run and the digest of its bytes. Raises IntegrityError, also when there is none."""
-    path = directory / PLAN_FILE
+def load_plan(directory: Path, name: str = PLAN_FILE) -> tuple[Plan, str]:
+    """The plan of a run and the digest of its bytes. Raises IntegrityError, also when there is none; StoreError."""
+    path = directory / name
     try:
         data = read_file(path, MAX_PLAN)
     except FileNotFoundError:

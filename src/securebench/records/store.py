@@ -24,6 +24,7 @@ import anyio.to_thread
 
 from securebench import _json
 from securebench._canonical import digest_bytes
+from securebench._fs import open_named
 from securebench.errors import IntegrityError, StoreError
 from securebench.records._durable import end_of_last_line, sync_directory, write_all
 
@@ -268,7 +269,7 @@ def read_records(path: Path, size: int | None = None) -> Iterator[tuple[int, byt
 def read_lines(path: Path, size: int | None = None) -> Iterator[tuple[int, bytes]]:
     """Number and exact bytes of every line, of the first `size` bytes where given. Raises StoreError."""
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:  # a FIFO in a stranger's run directory must not hold us up
             left = os.fstat(file.fileno()).st_size if size is None else size
             for number in count(1):
                 line = file.readline(min(MAX_LINE, left))

@@ -1,0 +1,80 @@
+"""`summary.json` against the records: everything in it that can be counted again is."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from securebench import _json
+from securebench._canonical import digest_bytes
+from securebench.errors import IntegrityError, StoreError
+from securebench.evidence.findings import Findings
+from securebench.records._durable import read_file
+from securebench.records.plan import Plan
+from securebench.records.seal import MAX_SUMMARY
+from securebench.records.summary import SUMMARY_FILE, RunPlan, Tally
+
+NOT_COUNTED = {"output_dir", "output_path", "wall_seconds"}
+"""What no record says: where the run was written, and how long it took."""
+
+
+def new_tally(directory: Path, plan: Plan) -> Tally:
+    return Tally(
+        RunPlan(
+            run_id=plan.run_id,
+            output_dir=directory,
+            benchmark_id=plan.benchmark.id,
+            harness=str(plan.harness.get("type", "")),
+            attempts=plan.total,
+            limit=plan.filters.limit,
+        )
+    )
+
+
+def check_summary(directory: Path, tally: Tally, interrupted: bool | None, findings: Findings) -> str | None:
+    """The sha256 of `summary.json`, None where there is none to read. `interrupted` is what the seal says."""
+    try:
+        data = read_file(directory / SUMMARY_FILE, MAX_SUMMARY)
+    except FileNotFoundError:
+        findings.error(SUMMARY_FILE, 0, "there is no summary")
+        return None
+    except (IntegrityError, StoreError) as error:
+        findings.raised(SUMMARY_FILE, 0, error)
+        return None
+    try:
+        found = _json.loads(data)
+    except _json.JsonError as error:
+        findings.error(SUMMARY_FILE, 0, str(error))
+        found = None
+    if isinstance(found, dict):
+        tally.interrupted = bool(found.get("interrupted")) if interrupted is None else interrupted
+        expected = _json.loads(_json.dumps(tally.summary(0.0).as_json()))
+        for message in _differences("", found, expected):
+            findings.error(SUMMARY_FILE, 0, message)
+    elif found is not None:
+        findings.error(SUMMARY_FILE, 0, "not a summary: expected an object")
+    return digest_bytes(data).removeprefix("sha256:")
+
+
+def _differences(at: str, found: Any, expected: Any) -> list[str]:
+    if isinstance(found, dict) and isinstance(expected, dict):
+        keys = (expected.keys() | found.keys()) - (NOT_COUNTED if not at else set())
+        return [
+            line
+            for key in sorted(keys)
+            for line in _differences(f"{at}.{key}" if at else key, found.get(key), expected.get(key))
+        ]
+    if _same(found, expected):
+        return []
+    return [f"{at} is {_json.dumps(found)[:200]}; counted from the records it is {_json.dumps(expected)[:200]}"]
+
+
+def _same(found: Any, expected: Any) -> bool:
+    if isinstance(found, list) and isinstance(expected, list):
+        return len(found) == len(expected) and all(map(_same, found, expected))
+    numbers = (found, expected)
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers):
+        # The order in which scores were added up is not in the records.
+        return math.isclose(found, expected, rel_tol=1e-9, abs_tol=1e-12)
+    return type(found) is type(expected) and bool(found == expected)
