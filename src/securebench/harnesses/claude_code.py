@@ -32,47 +32,71 @@ class ClaudeCodeAgent(CliAgent):
         return {"CLAUDE_CONFIG_DIR": f"{HOME}/.claude", "CLAUDE_CODE_MAX_RETRIES": "2", **dict.fromkeys(switches, "1")}
 
     def steps(self, output: bytes) -> Sequence[Step]:
-        found: list[Step] = []
-        last_id = None
+        story = _Story()
         for event in events(output):
             match event:
                 case {"type": "assistant", "message": {"content": list(blocks)} as message}:
-                    if not found or last_id is None or message.get("id") != last_id:
-                        found.append(Step("agent", "", metrics=_metrics(message.get("usage"))))
-                    last_id = message.get("id")
+                    story.turn(message.get("id"), _metrics(message.get("usage")))
                     for block in blocks:
-                        _add(found[-1], block)
+                        story.add(block)
                 case {"type": "user", "message": {"content": list(blocks)}}:
-                    last_id = None
+                    story.close()
                     for block in blocks:
-                        _answer(found, block)
+                        story.answer(block)
                 case {"type": "system", "subtype": "api_retry", "error": str(error)}:
-                    found.append(Step("system", f"asked the model again: {error}"))
-                    last_id = None
+                    story.tell(f"asked the model again: {error}")
                 case {"type": "result", "is_error": True, "result": str(text)}:
-                    found.append(Step("system", text))
-        return found
+                    story.tell(text)
+        story.close()
+        return story.steps
 
 
-def _add(step: Step, block: Any) -> None:
-    match block:
-        case {"type": "text", "text": str(text)}:
-            step.message = f"{step.message}\n{text}" if step.message else text
-        case {"type": "thinking", "thinking": str(text)}:
-            step.reasoning = f"{step.reasoning}\n{text}" if step.reasoning else text
-        case {"type": "tool_use", "id": str(number), "name": str(name), "input": dict(arguments)}:
-            step.tool_calls.append(ToolCall(number, name, arguments))
+class _Story:
+    """Steps as they come. Every block is looked at once, however many there are of a message or of a call's name."""
 
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._id: Any = None
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: dict[str, tuple[Step, int]] = {}  # the latest of each name
 
-def _answer(steps: list[Step], block: Any) -> None:
-    """Put a tool's result beside its call, among the latest few."""
-    match block:
-        case {"type": "tool_result", "tool_use_id": str(number), "content": content}:
-            for step in steps[:-50:-1]:
-                for at, call in enumerate(step.tool_calls):
-                    if call.id == number:
-                        step.tool_calls[at] = replace(call, result=text_of(content))
-                        return
+    def turn(self, number: Any, metrics: Metrics | None) -> None:
+        """A message of the model begins, or goes on where it has the id of the one before."""
+        if self._id is None or number != self._id:
+            self.close()
+            self.steps.append(Step("agent", "", metrics=metrics))
+        self._id = number
+
+    def add(self, block: Any) -> None:
+        match block:
+            case {"type": "text", "text": str(text)}:
+                self._texts.append(text)
+            case {"type": "thinking", "thinking": str(text)}:
+                self._thoughts.append(text)
+            case {"type": "tool_use", "id": str(number), "name": str(name), "input": dict(arguments)}:
+                calls = self.steps[-1].tool_calls
+                self._calls[number] = (self.steps[-1], len(calls))
+                calls.append(ToolCall(number, name, arguments))
+
+    def answer(self, block: Any) -> None:
+        """Put a tool's result beside its call."""
+        match block:
+            case {"type": "tool_result", "tool_use_id": str(number), "content": content} if number in self._calls:
+                step, at = self._calls[number]
+                step.tool_calls[at] = replace(step.tool_calls[at], result=text_of(content))
+
+    def tell(self, text: str) -> None:
+        self.close()
+        self.steps.append(Step("system", text))
+
+    def close(self) -> None:
+        """The message that was under way is complete."""
+        if self._texts:
+            self.steps[-1].message = "\n".join(self._texts)
+        if self._thoughts:
+            self.steps[-1].reasoning = "\n".join(self._thoughts)
+        self._id, self._texts, self._thoughts = None, [], []
 
 
 def _metrics(usage: Any) -> Metrics | None:

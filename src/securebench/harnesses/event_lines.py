@@ -24,13 +24,18 @@ def events(output: bytes) -> Iterator[dict[str, Any]]:
 
 def text_of(value: Any) -> str:
     """Text as it stands, the texts of a list of content blocks, or the JSON of anything else."""
+    if isinstance(value, list):
+        return "\n".join(_text(block.get("text", "") if isinstance(block, dict) else block) for block in value)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, list):
-        return "\n".join(
-            text_of(block.get("text", "")) if isinstance(block, dict) else text_of(block) for block in value
-        )
-    return "" if value is None else _json.dumps(value)
+    try:
+        return "" if value is None else _json.dumps(value)
+    except RecursionError:
+        return ""
 
 
 def whole(value: Any) -> int | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from securebench._canonical import digest_value
 from securebench._tasks import side_tasks
@@ -82,6 +83,8 @@ class SandboxedProducer:
                 await session.stop()
                 candidate, failure = await _extract(request, session, ended, workspace, invocation)
             await outlet.blame()
+        # In a thread: an agent may print much, and others must not wait while it is read.
+        evidence = await anyio.to_thread.run_sync(gather, request, self.agent, invocation, ended.stdout, outlet)
         return Production(
             candidate=candidate,
             failure=_failure(ended) or failure,
@@ -89,7 +92,7 @@ class SandboxedProducer:
             stderr=_shown(ended.stderr, invocation),
             metadata=self._metadata(request, ended, outlet) | extracted(candidate),
             usage=outlet.usage,
-            evidence=gather(request, self.agent, invocation, ended.stdout, outlet),
+            evidence=evidence,
         )
 
     def _spec(

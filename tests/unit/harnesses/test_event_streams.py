@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,41 @@ def test_no_event_whatever_its_shape_breaks_the_readers(values: list[Any], noise
     for reader in READERS.values():
         found = reader.steps(object.__new__(reader), b"\n".join([*lines, noise, *lines]))
         json.loads(Trajectory("t#1", "a", "1", None, found).encode())
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def _said(*blocks: dict[str, Any]) -> bytes:
+    return _line({"type": "assistant", "message": {"id": "m", "content": blocks}})
+
+
+@pytest.mark.parametrize("depth", [100, 400, 480, 900, 980])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_results_nested_however_deeply_break_no_reader(depth: int, opening: str, closing: str) -> None:
+    nested = (opening * depth + "1" + closing * depth).encode()
+    call = _said({"type": "tool_use", "id": "1", "name": "b", "input": {}})
+    result = b'{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"1","content":%b}]}}\n'
+    item = b'{"type":"item.completed","item":{"id":"1","type":"mcp_tool_call","arguments":%b,"result":%b}}\n'
+    output = call + result % nested + item % (nested, nested)
+    for reader in READERS.values():
+        found = reader.steps(object.__new__(reader), output)
+        json.loads(Trajectory("t#1", "a", "1", None, found).encode())
+
+
+def test_a_message_of_very_many_blocks_is_read_in_a_time_that_grows_with_its_size_only() -> None:
+    """Pasting texts together one by one, or looking for every result among all calls, would take minutes here."""
+    many = 40_000
+    calls = _said(*({"type": "tool_use", "id": str(i), "name": "b", "input": {}} for i in range(many)))
+    results = [{"type": "tool_result", "tool_use_id": str(i), "content": "x"} for i in range(many)]
+    texts = _said(*({"type": "text", "text": "x" * 300} for _ in range(many)))
+    output = calls + _line({"type": "user", "message": {"content": results}}) + texts
+    began = time.monotonic()
+    called, said = ClaudeCodeAgent.steps(object.__new__(ClaudeCodeAgent), output)
+    assert time.monotonic() - began < 10
+    assert [call.result for call in called.tool_calls] == ["x"] * many
+    assert len(said.message) == 301 * many - 1
 
 
 def test_a_trajectory_is_bounded_scrubbed_and_says_what_it_lost() -> None:
