@@ -69,6 +69,7 @@ class Plan(ClosedModel):
     tasks: Annotated[tuple[PlannedTask, ...], Field(max_length=MAX_TASKS)]
     attempts: Annotated[int, Field(ge=1, le=1000)]
     filters: Filters = Field(default_factory=Filters)
+    pack_tasks: Annotated[int, Field(ge=0)] | None = None  # how many the pack has, filtered or not
     harness: Details
     images: Annotated[Mapping[Short, Short], Field(max_length=100_000)] = Field(default_factory=dict)
     limits: Details = Field(default_factory=dict)
