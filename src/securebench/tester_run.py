@@ -163,7 +163,7 @@ async def _carry_out(
     )
     plan, kept = follow(directory, wanted, seed, resume=options.resume)
     store.begin(plan.digest)
-    tally, statuses = Tally(_run_plan(config, tasks, options.limit)), Counter[str]()
+    tally, statuses = Tally(RunPlan.of(plan, directory)), Counter[str]()
     done = finished_before(store, plan, tally, statuses)
     with staging_directory() as private:
         todo = missing(plan, done, {})
@@ -226,17 +226,6 @@ async def _sealed(lanes: Lanes, notary: Notary, sign: bool, began: float) -> Tes
             finish()
         raise
     return finish()
-
-
-def _run_plan(config: TesterConfig, tasks: CompiledTasks, limit: int | None) -> RunPlan:
-    return RunPlan(
-        run_id=config.run_id,
-        output_dir=config.output_dir,
-        benchmark_id=tasks.pack.manifest.id,
-        harness=config.harness.type,
-        attempts=len(tasks) * config.run.attempts,
-        limit=limit,
-    )
 
 
 def _signing_key(config: TesterConfig) -> SigningKey:

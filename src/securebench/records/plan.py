@@ -110,6 +110,9 @@ class Plan(ClosedModel):
     def encode(self) -> bytes:
         """The bytes of `plan.json`. Raises ConfigError for a value that has no canonical form."""
         try:
+            details = (self.harness, self.limits, self.audit, self.host)
+            if any(_too_large(value) for value in details):
+                raise ValueError("a number beyond 2**53")
             return canonical_bytes(self.model_dump(mode="json"))
         except ValueError as error:
             raise ConfigError(f"{PLAN_FILE} cannot be written: {error}") from error
@@ -121,6 +124,15 @@ class Plan(ClosedModel):
         before, after = (plan.model_dump(mode="json", exclude=_NOT_COMPARED) for plan in (self, other))
         lines = [_change(name, before[name], after[name]) for name in before if before[name] != after[name]]
         return [*lines, *_task_changes(self, other)]
+
+
+def _too_large(value: Any) -> bool:
+    """Whether there is a number in it that is written without a point and then read as an integer out of range."""
+    if isinstance(value, Mapping):
+        return any(map(_too_large, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_too_large, value))
+    return isinstance(value, float) and abs(value) >= 2**53
 
 
 _NOT_COMPARED = {"created_at", "seed_commitment", "host", "audit", "tasks"}
