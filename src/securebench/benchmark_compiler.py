@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, overload
@@ -26,37 +27,43 @@ def eval_visibility(family: str, name: str) -> Visibility:
 
 
 class CompiledTasks(Sequence[SecureBenchTask]):
-    """The tasks of a pack, compiled one at a time when asked for."""
+    """The tasks of a pack, or some of them, compiled one at a time when asked for."""
 
-    def __init__(self, pack: BenchmarkPack, limit: int | None) -> None:
+    def __init__(self, pack: BenchmarkPack, indexes: Sequence[int]) -> None:
         self.pack = pack
-        self.length = len(pack) if limit is None else max(0, min(limit, len(pack)))
+        self.indexes = indexes  # of the rows in the pack
 
-    @property
+    @cached_property
     def entries(self) -> tuple[RowIndex, ...]:
         """Where the rows of these tasks stand in the pack."""
-        return self.pack.entries[: self.length]
+        return tuple([self.pack.entries[index] for index in self.indexes])
 
     def __len__(self) -> int:
-        return self.length
+        return len(self.indexes)
 
     @overload
     def __getitem__(self, index: int) -> SecureBenchTask: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[SecureBenchTask]: ...
     def __getitem__(self, index: int | slice) -> SecureBenchTask | Sequence[SecureBenchTask]:
-        chosen = range(self.length)[index]
-        if isinstance(chosen, range):
-            return [self[number] for number in chosen]
-        return compile_benchmark_row(self.pack, self.pack[chosen])
+        if isinstance(index, slice):
+            return [self._compile(number) for number in self.indexes[index]]
+        return self._compile(self.indexes[index])
 
     def __iter__(self) -> Iterator[SecureBenchTask]:
-        return (self[number] for number in range(self.length))
+        return map(self._compile, self.indexes)
+
+    def _compile(self, number: int) -> SecureBenchTask:
+        return compile_benchmark_row(self.pack, self.pack[number])
 
 
-def compile_benchmark_pack(pack: BenchmarkPack, *, limit: int | None = None) -> CompiledTasks:
-    """The tasks of a checked pack in its order; all of them, or the first `limit`."""
-    return CompiledTasks(pack, limit)
+def compile_benchmark_pack(
+    pack: BenchmarkPack, *, limit: int | None = None, indexes: Sequence[int] | None = None
+) -> CompiledTasks:
+    """The tasks of a checked pack in its order: all of them, or those of the rows at `indexes`; of these the first
+    `limit`."""
+    chosen: Sequence[int] = range(len(pack)) if indexes is None else indexes
+    return CompiledTasks(pack, chosen if limit is None else chosen[: max(0, limit)])
 
 
 def compile_benchmark_row(pack: BenchmarkPack, source: BenchmarkRow) -> SecureBenchTask:

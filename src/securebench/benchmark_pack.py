@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -29,6 +30,8 @@ MAX_ROWS = 2_000_000
 MAX_ASSET_ENTRIES = 100_000
 MAX_ASSET_BYTES = 16 * 2**30
 MAX_PROBLEMS = 200
+MAX_TAGS = 100
+MAX_TAG_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class RowIndex:
     image: str | None
     domains: tuple[str, ...]  # that its agent may reach
     files: tuple[str, ...]  # keys of `BenchmarkPack.file_digests`
+    tags: tuple[str, ...] = ()  # `metadata.tags`, by which tasks can be chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +157,23 @@ def sound_rows(manifest: Path, tasks: Path, wanted: Callable[[int], bool]) -> It
             yield row, line
 
 
-def _needs(row: AnyRow, manifest: Manifest) -> tuple[str, str | None, tuple[str, ...], tuple[str, ...]]:
+_Needs = tuple[str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def _needs(row: AnyRow, manifest: Manifest) -> _Needs:
     environment = row.environment
     files = tuple(sorted({file_key(root, ref) for root, _, ref in file_refs(row, manifest)}))
-    return row.family, environment.image, environment.network.allowed_domains, files
+    return row.family, environment.image, environment.network.allowed_domains, files, _tags(row.metadata)
+
+
+def _tags(metadata: dict[str, Any]) -> tuple[str, ...]:
+    """`metadata` is the author's own, so what is no list of short texts means something else there."""
+    tags = metadata.get("tags")
+    if not isinstance(tags, list) or len(tags) > MAX_TAGS:
+        return ()
+    if not all(isinstance(tag, str) and 0 < len(tag) <= MAX_TAG_LENGTH for tag in tags):
+        return ()
+    return tuple(sys.intern(tag) for tag in dict.fromkeys(tags))
 
 
 def _row_digest(data: bytes, row: AnyRow, manifest: Manifest, digests: Mapping[str, str]) -> str:
