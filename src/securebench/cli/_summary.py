@@ -29,25 +29,52 @@ def summary_table(rows: Sequence[tuple[str, TesterRunSummary]]) -> object:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("run", no_wrap=True)
-    for name in ("score", "passed", "failed", "pending", "errors"):
+    table.add_column("run", overflow="ellipsis", max_width=40)
+    table.add_column("score [95 %]", justify="right", no_wrap=True, min_width=19)
+    for name in ("passed", "failed", "pending", "errors"):
         table.add_column(name, justify="right")
     table.add_column("assurance")
-    table.add_column("time", justify="right")
+    table.add_column("time", justify="right", no_wrap=True)
     for name, run in rows:
-        score = "–" if run.score is None else f"{run.score:.1%}"
         colour = "bold green" if run.passed else "bold red" if run.verified else "dim"
         table.add_row(
             Text(name),
-            Text(score, style=colour),
+            Text(score_text(run), style=colour),
             f"{run.passed}/{run.verified}",
             str(run.failed),
             str(run.pending),
             Text(str(run.errors), style="bold yellow" if run.errors else ""),
             Text(", ".join(f"{level} {count}" for level, count in run.assurance.items()) or "–"),
-            f"{run.wall_seconds:.1f} s",
+            duration(run.wall_seconds),
         )
     return table
+
+
+def score_text(summary: TesterRunSummary) -> str:
+    """`62.8 % [55.2, 69.8]`."""
+    if summary.score is None:
+        return "–"
+    text = f"{summary.score * 100:.1f} %"
+    if summary.interval is not None:
+        text += f" [{summary.interval['low'] * 100:.1f}, {summary.interval['high'] * 100:.1f}]"
+    return text
+
+
+def duration(seconds: float) -> str:
+    """`9.4 s`, `12 min 5 s`, `3 h 20 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, left = divmod(minutes, 60)
+    return f"{hours} h {left} min" if hours else f"{minutes} min {rest} s"
+
+
+def amount(number: int) -> str:
+    """`812`, `12.3 k`, `4.6 M`."""
+    for size, unit in ((10**9, " G"), (10**6, " M"), (10**3, " k")):
+        if number >= size * 0.9995:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
 
 
 def notes(summary: TesterRunSummary) -> list[str]:
@@ -55,14 +82,44 @@ def notes(summary: TesterRunSummary) -> list[str]:
     lines = []
     if summary.interrupted:
         lines.append(f"Interrupted: {summary.total} of {summary.planned} attempts recorded; continue with --resume.")
-    if summary.limit is not None:
-        lines.append(f"Filtered: only the first {summary.limit} tasks were run (--limit).")
+    if summary.filtered is not None:
+        lines.append(f"Filtered: {summary.filtered}.")
+    if summary.attempts > 1:
+        lines.append(_attempts(summary))
+    if summary.usage:
+        lines.append(_models(summary))
     if summary.errors:
         lines.append(
             f"{summary.errors} attempts hit infrastructure errors and are not scored; --resume runs them again."
         )
+    if summary.retries:
+        lines.append(f"Retries: {summary.retries} times a fault of the host was tried again, as the records say.")
+    if summary.lost_starts:
+        lines.append(f"Lost: {summary.lost_starts} agents were started and lost to an engine that was killed.")
     if summary.failure_reasons:
         reasons = ", ".join(f"{reason} {count}" for reason, count in summary.failure_reasons.items())
         lines.append(f"Failures: {reasons}")
     lines.append(f"Verification: {summary.verification_status}. Records: {summary.output_path}")
     return lines
+
+
+def _attempts(summary: TesterRunSummary) -> str:
+    shown = [(int(k), value) for k, value in summary.pass_at_k.items()]
+    shown = [(k, value) for k, value in shown if k in {1, 2, 5, 10, 100, summary.attempts}]
+    parts = [f"pass@{k} {value * 100:.1f} %" for k, value in shown]
+    if summary.mean_task_variance is not None:
+        parts.append(f"variance within tasks {summary.mean_task_variance:.3f}")
+    return f"Attempts: {summary.attempts} per task. {', '.join(parts)}".rstrip(" .") + "."
+
+
+def _models(summary: TesterRunSummary) -> str:
+    used = summary.usage
+    text = (
+        f"Models: {amount(used['requests'])} requests, {amount(used['input_tokens'])} tokens in "
+        f"({amount(used['cached_tokens'])} cached), {amount(used['output_tokens'])} out"
+    )
+    if summary.cost_usd is not None:
+        text += f", {summary.cost_usd:.2f} USD"
+    if summary.cost_unknown:
+        text += f"; the price of {summary.cost_unknown} attempts is not known"
+    return text + "."

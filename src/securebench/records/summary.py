@@ -120,7 +120,7 @@ class RunPlan:
 
 
 class Tally:
-    """Counts records as they are written, so that a summary costs no memory per record."""
+    """Counts records as they are written, so that a summary costs no memory but a few numbers per task."""
 
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
@@ -128,7 +128,7 @@ class Tally:
         self.reasons: Counter[str] = Counter()
         self.assurance: Counter[str] = Counter()
         self.families: dict[str, Counter[str]] = {}
-        self.scores = TaskScores(plan.attempts_per_task)
+        self.scores = TaskScores()
         self.usage: Counter[str] = Counter()
         self.cost: float | None = None
         self.cost_unknown = self.retries = self.lost_starts = 0
@@ -193,7 +193,7 @@ class Tally:
             by_task_type={name: dict(sorted(counter.items())) for name, counter in sorted(self.families.items())},
             interval=_interval(estimate),
             standard_error=estimate.error if estimate is not None else None,
-            pass_at_k=self.scores.pass_at_k(),
+            pass_at_k=self.scores.pass_at_k(plan.attempts_per_task),
             mean_task_variance=self.scores.mean_variance(),
             usage={name: self.usage[name] for name in _TOKENS} if self.usage["requests"] else {},
             cost_usd=self.cost,

@@ -155,7 +155,7 @@ def test_strange_values_in_unchecked_fields_do_no_harm() -> None:
     assert summarize(a_plan(1), [record, a_record(usage={"models": {"requests": True, "cost_usd": "x"}})]).retries == 0
 
 
-@pytest.mark.parametrize("attempts, limit", [(1, 100_000), (4, 4_000_000)])
+@pytest.mark.parametrize("attempts, limit", [(1, 4_000_000), (4, 4_000_000)])
 def test_memory_is_small_whatever_the_number_of_records(attempts: int, limit: int) -> None:
     plan = RunPlan("r", Path(), "b", "command", 10_000 * attempts, None, tasks=10_000)
     tally = Tally(plan)
