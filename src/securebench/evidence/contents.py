@@ -38,7 +38,7 @@ class ContentsCheck:
             if stated != record.candidate_workspace:
                 yield f"the candidate is {record.candidate_workspace}, but digests.candidate says {stated}"
             yield from self._tree("the candidate", stated)
-        elif (capture := _capture(record)) is not None and record.candidate_patch is not None:
+        elif (capture := patch_capture(record)) is not None and record.candidate_patch is not None:
             yield from self._patch(capture, stated)
         elif (seen := digest_bytes(filled[0].encode("utf-8", "surrogatepass"))) != stated:
             yield f"the candidate has the digest {seen}, but digests.candidate says {stated}"
@@ -88,7 +88,8 @@ class ContentsCheck:
             yield f"{what}: has {seen} bytes, but the record says {size}"
 
 
-def _capture(record: RecordShape) -> dict[str, Any] | None:
+def patch_capture(record: RecordShape) -> dict[str, Any] | None:
+    """How a patch was taken from a repository; None for a patch that arrived as text, and for what is no patch."""
     candidate = record.producer_metadata.get("candidate")
     capture = candidate.get("capture") if isinstance(candidate, dict) else None
     return capture if isinstance(capture, dict) and "delta" in capture else None

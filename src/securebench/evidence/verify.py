@@ -27,6 +27,7 @@ from securebench.evidence.seals import (
     read_seal,
 )
 from securebench.evidence.summary_check import check_summary, new_tally
+from securebench.records.keyless import BUNDLE_FILE, bundle_problem
 from securebench.records.plan import PLAN_FILE, Plan, load_plan
 from securebench.records.seal import SEAL_FILE
 from securebench.records.store import RECORDS_FILE
@@ -95,6 +96,8 @@ def verify_run(directory: Path, trusted: Mapping[str, str], expected_key: str | 
     if seal is not None:
         check_seal(seal, lines, plan, check.missing_named(), summary, findings)
         key = check_keys(seal, checkpoints, trusted, expected_key, findings)
+        if (directory / BUNDLE_FILE).exists():
+            _check_bundle(directory, findings)
     elif lines.missing:
         findings.error(PLAN_FILE, 0, f"{lines.missing} planned attempts have no record: {check.missing_named()}")
     result = tally.summary(0.0)
@@ -115,6 +118,13 @@ def verify_run(directory: Path, trusted: Mapping[str, str], expected_key: str | 
         key,
         tuple(not_proven(lines, key, bool(interrupted))),
     )
+
+
+def _check_bundle(directory: Path, findings: Findings) -> None:
+    if problem := bundle_problem(directory):
+        findings.error(BUNDLE_FILE, 0, problem)
+    else:
+        findings.note(BUNDLE_FILE, 0, "is about the same statement; whose it is, the sigstore tool can tell")
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
