@@ -60,5 +60,15 @@ class Unbreakable:
             self._listener = None
 
 
+def both(first: Progress, second: Progress) -> Progress:
+    """One listener that is two."""
+
+    def listen(event: ProgressEvent) -> None:
+        first(event)
+        second(event)
+
+    return listen
+
+
 def silent(event: ProgressEvent) -> None:
     """Listens to nothing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,13 +20,13 @@ from securebench.audit.prerun import require_run_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
-from securebench.egress.model_endpoint import ModelEndpoint
 from securebench.engine.admission import Memory, memory_for_attempts
 from securebench.engine.attempt import AttemptContext
 from securebench.engine.court import Court
+from securebench.engine.judges import judge_of
 from securebench.engine.lanes import Lanes
 from securebench.engine.notary import Notary
-from securebench.engine.planning import Circumstances, follow, make_plan, secret_seed
+from securebench.engine.planning import Circumstances, make_plan, secret_seed
 from securebench.engine.preflight import (
     check_collectable,
     check_out_of_sight,
@@ -37,7 +36,7 @@ from securebench.engine.preflight import (
     reachable_domains,
     task_roots,
 )
-from securebench.engine.resume import finished_before, missing
+from securebench.engine.resume import open_run
 from securebench.errors import StoreError
 from securebench.families.registry import FAMILIES
 from securebench.harnesses.base import HarnessProducer
@@ -49,16 +48,16 @@ from securebench.harnesses.factory import (
     prepare_overlays,
 )
 from securebench.harnesses.models import open_broker
-from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, silent
+from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, both, silent
+from securebench.records.events import EVENTS_FILE, EventLog, lost_starts
 from securebench.records.keys import SigningKey, load_signing_key
 from securebench.records.plan import Filters
 from securebench.records.record import Identity
 from securebench.records.store import RecordStore
-from securebench.records.summary import RunPlan, Tally, TesterRunSummary, write_summary
+from securebench.records.summary import TesterRunSummary, write_summary
 from securebench.sandboxes.base import ISOLATED, Sandbox
 from securebench.sandboxes.select import select_sandbox
 from securebench.tester_config import TesterConfig
-from securebench.verifiers.judge.panel import Panel
 
 
 def with_tester_overrides(config: TesterConfig, *, output_dir: Path | str | None = None) -> TesterConfig:
@@ -74,6 +73,7 @@ class RunOptions:
     resume: bool = False
     workers: int | None = None
     unsafe: bool = False
+    resume_anyway: bool = False
 
 
 def run_tester_config(
@@ -84,15 +84,17 @@ def run_tester_config(
     resume: bool = False,
     workers: int | None = None,
     unsafe: bool = False,
+    resume_anyway: bool = False,
 ) -> TesterRunSummary:
     """Run every planned attempt: plan, records, summary and seal are in the output directory afterwards.
 
-    `unsafe` goes without the audit of the walls, and every record says so.
+    `unsafe` goes without the audit of the walls, and every record says so. `resume_anyway` continues a run although
+    what decides its results has changed, and the records say so.
 
     Raises ConfigError, SandboxUnavailable, AuditFailed or StoreError before anything runs; afterwards one bad task
     never ends the run. An interrupt stops the agents, finishes what is being verified and returns a summary that says
     so; a second one ends everything."""
-    options = RunOptions(limit, resume, workers, unsafe)
+    options = RunOptions(limit, resume or resume_anyway, workers, unsafe, resume_anyway)
     return anyio.run(_run, config, options, Unbreakable(progress or silent))
 
 
@@ -156,19 +158,17 @@ async def _carry_out(
     producer: HarnessProducer,
     store: RecordStore,
 ) -> TesterRunSummary:
-    directory, began = store.directory, anyio.current_time()
+    directory, began, now = store.directory, anyio.current_time(), time.time()
     seed = secret_seed(config)
-    wanted = make_plan(
-        config, tasks, Filters(limit=options.limit), stage.circumstances(options.unsafe), seed, time.time()
-    )
-    plan, kept = follow(directory, wanted, seed, resume=options.resume)
-    store.begin(plan.digest)
-    tally, statuses = Tally(RunPlan.of(plan, directory)), Counter[str]()
-    done = finished_before(store, plan, tally, statuses)
-    with staging_directory() as private:
-        todo = missing(plan, done, {})
+    wanted = make_plan(config, tasks, Filters(limit=options.limit), stage.circumstances(options.unsafe), seed, now)
+    run = await open_run(store, wanted, seed, now=now, resume=options.resume, anyway=options.resume_anyway)
+    plan, journal = run.plan, directory / EVENTS_FILE
+    todo = run.missing(lost_starts(journal))
+    with EventLog(journal) as events, staging_directory() as private:
+        progress = both(Unbreakable(events), progress)
         data = {"run_id": plan.run_id, "benchmark_id": plan.benchmark.id, "planned": plan.total}
-        progress(ProgressEvent(Event.RUN_START, data=data | {"done_before": len(done), "output_dir": str(directory)}))
+        data |= {"done_before": len(run.done), "output_dir": str(directory)}
+        progress(ProgressEvent(Event.RUN_START, data=data))
         for text in filter(None, (*stage.notices, str(store.repair) if store.repair else "")):
             _notice(progress, text)
         private.chmod(0o700)
@@ -179,25 +179,25 @@ async def _carry_out(
         court = Court(
             sandbox=stage.sandbox,
             store=CandidateStore(private / "store", candidates),
-            seed=kept or b"",
-            judge=_judge(config),
+            seed=run.seed or b"",
+            judge=judge_of(config),
             policy=config.verification,
         )
         lanes = Lanes(
             context=AttemptContext(identity, producer, progress, candidates, court),
             store=store,
-            tally=tally,
-            statuses=statuses,
+            tally=run.tally,
+            statuses=run.statuses,
             tasks=tasks,
             todo=todo,
             producers=options.workers or _default_workers(config),
             verifiers=len(os.sched_getaffinity(0)),
             memory=Memory(memory_for_attempts()),
         )
-        if kept is None:
-            summary = tally.summary(0.0)  # sealed and complete: nothing is left to do, and nothing is touched
+        if run.seed is None:
+            summary = run.tally.summary(0.0)  # sealed and complete: nothing is left to do, and nothing is touched
         else:
-            notary = Notary(_signing_key(config), plan, store, kept, statuses)
+            notary = Notary(_signing_key(config), plan, store, run.seed, run.statuses)
             summary = await _sealed(lanes, notary, config.records.sign, began)
         progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))
     return summary
@@ -235,13 +235,6 @@ def _signing_key(config: TesterConfig) -> SigningKey:
 
 def _notice(progress: Progress, text: str) -> None:
     progress(ProgressEvent(Event.RUN_NOTICE, data={"message": text}))
-
-
-def _judge(config: TesterConfig) -> Panel | None:
-    if (judge := config.judge) is None:
-        return None
-    endpoint = ModelEndpoint(judge.base_url, judge.model, config.judge_key, judge.timeout_seconds, judge.max_tokens)
-    return Panel(endpoint, judge.votes)
 
 
 def _default_workers(config: TesterConfig) -> int:

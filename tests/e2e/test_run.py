@@ -405,3 +405,44 @@ def test_commands_are_shown_on_one_line_when_asked(bench: Any) -> None:
     line = next(line for line in done.err.splitlines() if " $ " in line)
     assert line.startswith("t1 #1 $ sh -lc")
     assert "\033" not in done.err
+
+
+def test_resume_anyway_goes_on_and_the_records_say_so(bench: Any) -> None:
+    work = bench([question(1), question(2), question(3)], "echo 42")
+    assert work.run("--limit", "1").code == 0
+    config = json.loads(work.config.read_text())
+    config["run"]["attempts"] = 2
+    work.config.write_text(json.dumps(config))
+    refused = work.run("--resume")
+    assert refused.code == 2
+    assert "attempts: 1 → 2" in refused.err
+    sealed = work.run("--resume-anyway")
+    assert sealed.code == 2, "a complete run has revealed its seed; it cannot go on"
+
+
+def test_an_interrupted_run_can_go_on_under_another_plan(bench: Any) -> None:
+    work = bench([question(number) for number in range(6)], "sleep 0.3; echo 42", run={"max_workers": 1})
+    running = subprocess.Popen([*CLI, "run", "--config", str(work.config), "--quiet"], stdout=subprocess.DEVNULL)
+    path = work.output / "events.jsonl"
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        journal = path.read_bytes() if path.exists() else b""
+        if journal.count(b"agent_started") > journal.count(b"record_written") >= 2:
+            break
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    config = json.loads(work.config.read_text())
+    config["harness"]["config"]["command"] = "echo 42"
+    work.config.write_text(json.dumps(config))
+    assert work.run("--resume").code == 2
+    done = work.run("--resume-anyway")
+    assert (done.code, done.json["passed"]) == (0, 6), done.err
+    breaks = [record for record in work.records() if "plan_break" in record]
+    assert len(breaks) == 1
+    assert any("config_digest" in line for line in breaks[0]["plan_break"]["changed"])
+    attempts = [record for record in work.records() if "plan_break" not in record]
+    assert sum(record["lost_starts"] for record in attempts) >= 1, "the agent that was running when the engine died"
+    verified = securebench("verify", work.output)
+    assert verified.code == 0, verified.out
+    assert "another plan" in verified.out

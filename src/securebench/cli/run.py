@@ -6,6 +6,7 @@ import os
 import re
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,8 +15,15 @@ import click
 @click.option(
     "--config", "config_path", required=True, type=click.Path(path_type=Path), help="The tester YAML of the run."
 )
-@click.option("--limit", type=click.IntRange(min=0), help="Run only the first N tasks; the summary says so.")
+@click.option(
+    "--task", "tasks", multiple=True, metavar="ID", help="Run only this task; also a pattern such as 'math/*'."
+)
+@click.option("--tag", "tags", multiple=True, help="Run only tasks with this in metadata.tags; repeated: any of them.")
+@click.option("--limit", type=click.IntRange(min=0), help="Run only the first N of the tasks; the summary says so.")
 @click.option("--resume", is_flag=True, help="Continue a run: keep its records, run what is missing.")
+@click.option(
+    "--resume-anyway", is_flag=True, help="Continue although pack, harness or limits changed; the records say so."
+)
 @click.option("--output-dir", type=click.Path(path_type=Path), help="Write there instead of run.output_dir.")
 @click.option("--env-file", type=click.Path(path_type=Path), help="Read variables, such as API keys, from a file.")
 @click.option("--workers", type=click.IntRange(min=1), help="Attempts side by side; default: the number of cores.")
@@ -30,8 +38,11 @@ import click
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
     config_path: Path,
+    tasks: tuple[str, ...],
+    tags: tuple[str, ...],
     limit: int | None,
     resume: bool,
+    resume_anyway: bool,
     output_dir: Path | None,
     env_file: Path | None,
     workers: int | None,
@@ -45,7 +56,8 @@ def command(
 ) -> int:
     """Run a benchmark pack with a harness and record every attempt.
 
-    Records go to candidates.jsonl in the output directory, one line per attempt, with a summary.json beside it."""
+    Records go to candidates.jsonl in the output directory, one line per attempt, with plan.json, summary.json and a
+    signed seal.json beside it; `securebench verify` checks them."""
     from securebench.cli._agent_lines import agent_trace
     from securebench.cli._display import open_display
     from securebench.cli._exec_report import warn_unaudited
@@ -60,25 +72,35 @@ def command(
     if publishable:
         if unsafe:
             raise click.UsageError("--publishable refuses results without an audit; drop --unsafe")
-        _check_publishable(config.manifest, config.tasks, limit)
+        if limit is not None or tasks or tags:
+            raise click.UsageError("--publishable runs the whole pack; drop --limit, --task and --tag")
+        _check_publishable(config.manifest, config.tasks)
     with ExitStack() as stack:
         style = "quiet" if quiet else progress
         show = stack.enter_context(open_display(style, show_agent_output, show_command_output))
         if show_agent_output:
             show = stack.enter_context(agent_trace(config.output_dir, show))
-        summary = run_tester_config(config, limit=limit, progress=show, resume=resume, workers=workers, unsafe=unsafe)
+        filters: dict[str, Any] = {"tasks": tasks, "tags": tags} if tasks or tags else {}
+        summary = run_tester_config(
+            config,
+            limit=limit,
+            progress=show,
+            resume=resume,
+            workers=workers,
+            unsafe=unsafe,
+            resume_anyway=resume_anyway,
+            **filters,
+        )
     print_summary(summary, as_json)
     if summary.interrupted:
         return 130
     return 3 if summary.errors else 0
 
 
-def _check_publishable(manifest: Path, tasks: Path, limit: int | None) -> None:
+def _check_publishable(manifest: Path, tasks: Path) -> None:
     from securebench.benchmark_pack import load_benchmark_pack
     from securebench.errors import ConfigError, Problem
 
-    if limit is not None:
-        raise ConfigError("--publishable runs the whole pack; drop --limit")
     pack = load_benchmark_pack(manifest, tasks)
     unpinned = [
         Problem(str(tasks), entry.line, "environment.image", "is not pinned; write name@sha256:… to publish")

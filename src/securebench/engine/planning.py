@@ -1,4 +1,4 @@
-"""From a checked configuration and pack to the plan of a run, and from a run directory to the plan it follows."""
+"""From a checked configuration and pack to the plan of a run."""
 
 from __future__ import annotations
 
@@ -8,25 +8,13 @@ import platform
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from securebench._canonical import digest_bytes
 from securebench.benchmark_compiler import CompiledTasks
-from securebench.errors import ConfigError
-from securebench.records.plan import (
-    PLAN_FILE,
-    BenchmarkName,
-    Filters,
-    Plan,
-    PlannedTask,
-    load_plan,
-    rfc3339,
-    write_plan,
-)
+from securebench.records.plan import BenchmarkName, Filters, Plan, PlannedTask, rfc3339
 from securebench.records.record import securebench_digest
-from securebench.records.seal import SEAL_FILE
-from securebench.records.seed import SEED_FILE, commit, keep_seed, kept_seed
+from securebench.records.seed import commit
 from securebench.tester_config import TesterConfig
 
 
@@ -86,31 +74,3 @@ def secret_seed(config: TesterConfig) -> bytes:
     if config.run.seed is None:
         return secrets.token_bytes(32)
     return hashlib.sha256(f"securebench seed {config.run.seed}".encode()).digest()
-
-
-def follow(directory: Path, wanted: Plan, seed: bytes, *, resume: bool) -> tuple[Plan, bytes | None]:
-    """The plan this directory holds, if it is the wanted work, else the wanted one, now written; and the run's seed,
-    which is None once a seal has revealed it: then nothing is left to do.
-
-    Raises ConfigError where there is a run and none was to be continued, or where it is another one; IntegrityError."""
-    if not (directory / PLAN_FILE).exists():
-        if (directory / SEED_FILE).exists():  # an engine was killed before its plan was there; nothing ran
-            (directory / SEED_FILE).unlink()
-        keep_seed(directory, seed)
-        write_plan(directory, wanted)
-        return wanted, seed
-    plan, _ = load_plan(directory)
-    if not resume:
-        raise ConfigError(
-            f"{directory} already holds run {plan.run_id!r}; use --resume to continue it, or choose another "
-            "--output-dir"
-        )
-    if changed := plan.differences(wanted):
-        listed = "\n".join(f"  {line}" for line in changed)
-        raise ConfigError(
-            f"cannot resume {directory}: what decides its results changed since the run began:\n{listed}\n"
-            "undo the change, or start a new run with another --output-dir"
-        )
-    if not (directory / SEED_FILE).exists() and (directory / SEAL_FILE).exists():
-        return plan, None
-    return plan, kept_seed(directory, plan.seed_commitment)
