@@ -197,7 +197,7 @@ async def _carry_out(
         if run.seed is None:
             summary = run.tally.summary(0.0)  # sealed and complete: nothing is left to do, and nothing is touched
         else:
-            notary = Notary(_signing_key(config), plan, store, run.seed, run.statuses)
+            notary = Notary(_signing_key(config), plan, run.begun_with, store, run.seed, run.statuses)
             summary = await _sealed(lanes, notary, config.records.sign, began)
         progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))
     return summary

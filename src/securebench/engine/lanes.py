@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 
@@ -17,7 +18,7 @@ from securebench.benchmark_compiler import CompiledTasks
 from securebench.engine.admission import Memory
 from securebench.engine.attempt import Attempt, AttemptContext
 from securebench.engine.interruption import Interruption, interruptible
-from securebench.errors import StoreError
+from securebench.errors import SecureBenchError, StoreError
 from securebench.families.registry import family
 from securebench.progress import Event, ProgressEvent
 from securebench.records.store import RecordStore
@@ -51,11 +52,11 @@ class Lanes:
     producers: int
     verifiers: int
     memory: Memory
-    fault: StoreError | None = field(default=None, init=False)
+    fault: SecureBenchError | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Until all is done or the run is stopped; the tally says which. Raises StoreError when records cannot be
-        written, after what was being verified has been finished where it can."""
+        written, IntegrityError when the pack changed, after what was being verified has been finished where it can."""
         self.tally.interrupted = True  # until every attempt has come to its end
         producing, verifying = anyio.CapacityLimiter(self.producers), anyio.CapacityLimiter(self.verifiers)
         async with (
@@ -64,17 +65,29 @@ class Lanes:
             anyio.create_task_group() as group,
         ):
             for _ in range(self.producers + self.verifiers):
-                group.start_soon(self._lane, interruption, producing, verifying)
+                group.start_soon(self._until_fault, interruption, producing, verifying)
         self.tally.interrupted = interruption.asked
         if self.fault is not None:
             raise self.fault
+
+    async def _until_fault(
+        self, interruption: Interruption, producing: anyio.CapacityLimiter, verifying: anyio.CapacityLimiter
+    ) -> None:
+        """What ends one lane ends the run. Often it hits many lanes at once; the first to say so is enough."""
+        try:
+            await self._lane(interruption, producing, verifying)
+        except SecureBenchError as error:
+            self.fault = self.fault or error
+            if not interruption.asked:
+                interruption.ask()
 
     async def _lane(
         self, interruption: Interruption, producing: anyio.CapacityLimiter, verifying: anyio.CapacityLimiter
     ) -> None:
         for todo in self.todo:
-            if interruption.asked or not self._room(interruption):
+            if interruption.asked:
                 return
+            _check_room(self.store.directory)
             task = self.tasks[todo.number]
             attempt = Attempt(self.context, task, todo.attempt, todo.lost)
             with interruption.producing() as scope:
@@ -83,7 +96,7 @@ class Lanes:
             if scope.cancelled_caught:
                 return
             if attempt.judged is None:
-                async with verifying, self.memory.hold(_verifier_memory(task)):
+                async with verifying, self.memory.hold(verifier_memory(task)):
                     await attempt.verify()
             await self._write(attempt)
 
@@ -94,24 +107,28 @@ class Lanes:
         self.statuses[record["verification_status"]] += 1
         self.context.progress(ProgressEvent(Event.RECORD_WRITTEN, record["task_id"], record["attempt"]))
 
-    def _room(self, interruption: Interruption) -> bool:
-        status = os.statvfs(self.store.directory)
-        free = status.f_bavail * status.f_frsize
-        if free >= LEAST_FREE:
-            return True
-        self.fault = StoreError(
-            f"{self.store.directory}: only {free // 2**20} MiB are free, too little to begin another attempt; "
-            "make room and use --resume"
-        )
-        interruption.ask()
-        return False
-
     def _say_how_to_stop_now(self) -> None:
         message = "stopping: agents are ended, what is being verified is finished; once more to stop now"
         self.context.progress(ProgressEvent(Event.RUN_NOTICE, data={"message": message}))
 
 
-def _verifier_memory(task: SecureBenchTask) -> int:
+def _check_room(directory: Path) -> None:
+    """What an attempt brings must have a place. Raises StoreError."""
+    try:
+        status = os.statvfs(directory)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StoreError(f"{directory}: {reason}, but this run is written there") from error
+    free = status.f_bavail * status.f_frsize
+    if free < LEAST_FREE:
+        raise StoreError(
+            f"{directory}: only {free // 2**20} MiB are free, too little to begin another attempt; "
+            "make room and use --resume"
+        )
+
+
+def verifier_memory(task: SecureBenchTask) -> int:
+    """Bytes that judging a candidate of such a task may use on this host."""
     if not family(task.task_type).executes:
         return 0
     return task.environment.memory or Limits().memory

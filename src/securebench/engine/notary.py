@@ -25,6 +25,7 @@ class Notary:
 
     key: SigningKey
     plan: Plan
+    begun_with: str  # the digest of plan.json
     store: RecordStore
     seed: bytes
     counts: Counter[str] = field(default_factory=Counter)
@@ -53,7 +54,7 @@ class Notary:
     def _progress(self) -> Progress:
         return Progress(
             run_id=self.plan.run_id,
-            plan_digest=self.plan.digest,
+            plan_digest=self.begun_with,
             chain=self.store.state,
             counts=self.counts,
             seed=self.seed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from securebench.benchmark_pack import RowIndex
@@ -58,10 +58,15 @@ def reachable_domains(config: TesterConfig, entries: Iterable[RowIndex]) -> list
 
 def check_out_of_sight(config: TesterConfig, roots: Iterable[Root]) -> None:
     """A task that sees the host's programs must not see the pack or the records there. Raises ConfigError."""
+    check_places_out_of_sight({"pack": (config.manifest, config.tasks), "output": (config.output_dir,)}, roots)
+
+
+def check_places_out_of_sight(places: Mapping[str, Sequence[Path]], roots: Iterable[Root]) -> None:
+    """The same for any places, by what they are. Raises ConfigError."""
     if HostRoot() not in roots:
         return
     shown = [Path(path).resolve() for path in HOST_ROOT_PATHS]
-    for what, path in (("pack", config.manifest), ("pack", config.tasks), ("output", config.output_dir)):
+    for what, path in ((what, path) for what, paths in places.items() for path in paths):
         place = path.resolve()
         if any(place.is_relative_to(directory) for directory in shown):
             raise ConfigError(

@@ -30,7 +30,8 @@ Key = tuple[str, int]
 class Opened:
     """A run that can go on. `seed` is None once a seal has revealed it: then nothing is left to do."""
 
-    plan: Plan
+    plan: Plan  # the one in force now
+    begun_with: str  # the digest of plan.json, from which the chain begins
     seed: bytes | None
     tally: Tally
     statuses: Counter[str] = field(default_factory=Counter)  # of all records in the file
@@ -91,7 +92,7 @@ def _another_run(directory: Path, changed: list[str], revealed: bool) -> ConfigE
 
 def _read(store: RecordStore, plan: Plan, digest: str, seed: bytes | None) -> Opened:
     store.begin(digest)
-    opened = Opened(plan, seed, Tally(RunPlan.of(plan, store.directory)))
+    opened = Opened(plan, digest, seed, Tally(RunPlan.of(plan, store.directory)))
     for number, record in enumerate(store.records(), 1):
         where = f"{store.path}:{number}"
         if (changed := plan_break(record, where)) is not None:
