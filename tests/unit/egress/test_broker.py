@@ -420,3 +420,16 @@ def test_a_provider_that_says_nothing_is_found_out_in_bounded_time(monkeypatch: 
         assert "did not answer within 0.2 seconds" in (await agent.session.probe() or "")
 
     play(scene, answer)
+
+
+@pytest.mark.parametrize(("asking", "faulty"), [(400, False), (403, True)])
+def test_a_key_that_may_not_list_models_is_no_outage_unless_it_may_not_ask_either(asking: int, faulty: bool) -> None:
+    async def answer(asked: Asked, send: Send) -> None:
+        await send(reply({}, status=403 if asked.method == "GET" else asking))
+
+    async def scene(agent: Agent) -> None:
+        assert (await agent.post()).status_code == asking
+        assert agent.session.unanswered
+        assert (await agent.session.probe() is not None) is faulty
+
+    play(scene, answer)

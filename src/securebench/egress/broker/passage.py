@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Container
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -16,7 +16,7 @@ from securebench.egress.broker.metering import Meter, Usage
 from securebench.egress.broker.refusal import Refused
 from securebench.egress.broker.relay import relay
 from securebench.egress.broker.scrubbing import Scrubber, scrubbed
-from securebench.egress.broker.upstream import Tries, Upstream, is_fault, reply_headers
+from securebench.egress.broker.upstream import Tries, Upstream, is_busy, is_denied, reply_headers
 
 PROBE_SECONDS = 60.0
 
@@ -124,8 +124,11 @@ async def _hand_over(data: bytes, draft: Draft, sink: ReplySink) -> None:
         await sink.chunk(data)
 
 
-async def fault_of(upstream: Upstream, access: ModelAccess) -> str | None:
-    """What is wrong with a provider, seen by asking it ourselves what models it has; None if nothing."""
+async def fault_of(upstream: Upstream, access: ModelAccess, seen: Container[int]) -> str | None:
+    """What is wrong with a provider, seen by asking it ourselves what models it has; None if nothing.
+
+    A key may be good for asking models and not for listing them: that it is refused counts only where the statuses
+    `seen` by the attempt say so too."""
     listed = [end for end in access.provider.endpoints if end.method == "GET" and "{" not in end.path]
     for endpoint in listed[:1]:
         status = None
@@ -137,6 +140,6 @@ async def fault_of(upstream: Upstream, access: ModelAccess) -> str | None:
             return f"{access.base_url}: {refused.message}"
         if status is None:
             return f"{access.base_url} did not answer within {PROBE_SECONDS:g} seconds"
-        if is_fault(status):
+        if is_busy(status) or (is_denied(status) and status in seen):
             return f"{access.base_url} answered {status}"
     return None

@@ -50,6 +50,7 @@ class BrokerSession:
         self._open = True
         self._large = anyio.CapacityLimiter(1)  # one agent must not keep the processors busy with its bodies
         self._asked = self._answered = False
+        self._seen: set[int] = set()  # statuses of replies
 
     def __repr__(self) -> str:
         return f"<BrokerSession {self.label!r}>"
@@ -110,7 +111,7 @@ class BrokerSession:
 
         An agent can provoke a provider's errors, and must not decide by them whether its attempt counts."""
         for access in self.accesses:
-            if (fault := await fault_of(self._upstream, access)) is not None:
+            if (fault := await fault_of(self._upstream, access, self._seen)) is not None:
                 return fault
         return None
 
@@ -208,7 +209,9 @@ class BrokerSession:
                 draft.usage = draft.meter.finish(len(draft.request), price, least)
             self._budget.settle(wanted, draft.usage.tokens, draft.usage.cost_usd or 0.0)
             self.usage += draft.usage
-            self._answered |= draft.started and draft.status < 400
+            if draft.started:
+                self._answered |= draft.status < 400
+                self._seen.add(draft.status)
 
     def _reservation(self, admitted: AdmittedBody, price: Price | None) -> Reservation:
         if price is None and self._budget.counts_money:

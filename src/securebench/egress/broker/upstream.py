@@ -128,9 +128,14 @@ class Upstream:
         raise AssertionError  # the last try returns or raises
 
 
-def is_fault(status: int) -> bool:
-    """Whether a provider that answers so serves nobody: busy, broken, or the key is not taken."""
-    return status in _AGAIN or status in {401, 402, 403, 407}
+def is_busy(status: int) -> bool:
+    """Whether a provider that answers so serves nobody at the moment."""
+    return status in _AGAIN
+
+
+def is_denied(status: int) -> bool:
+    """Whether a provider that answers so does not take the key."""
+    return status in {401, 402, 403, 407}
 
 
 def upstream_headers(route: Route, headers: Headers) -> dict[str, str]:
