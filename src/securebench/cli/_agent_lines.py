@@ -12,6 +12,7 @@ from securebench.progress import Event, Progress, ProgressEvent
 
 TRACE_NAME = "agent-trace.log"
 _LONGEST = 16 * 1024
+_MOST = 64 * 1024 * 1024  # characters of a stream that are shown: the marks of empty lines are many times their size
 
 _Key = tuple[str | None, int | None, str]
 
@@ -22,6 +23,7 @@ class AgentLines:
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
         self._waiting: dict[_Key, str] = {}
+        self._room: dict[_Key, int] = {}
 
     def __call__(self, event: ProgressEvent) -> None:
         if event.event is Event.PRODUCER_OUTPUT:
@@ -35,11 +37,22 @@ class AgentLines:
         elif event.event is Event.PRODUCER_DONE:
             for key in [key for key in self._waiting if key[:2] == (event.task_id, event.attempt)]:
                 self._lines(key, [self._waiting.pop(key)])
+            for key in [key for key in self._room if key[:2] == (event.task_id, event.attempt)]:
+                del self._room[key]
 
     def _lines(self, key: _Key, lines: list[str]) -> None:
         mark = f"{key[0]} #{key[1]} │ "
-        if lines:
-            self._show("\n".join(mark + visible(line) for line in lines))
+        room, shown = self._room.get(key, _MOST), []
+        for line in lines:
+            if room <= 0:
+                break
+            shown.append(mark + visible(line))
+            room -= len(shown[-1]) + 1
+            if room <= 0:
+                shown.append(f"{mark}[…cut: too much output to show]")
+        self._room[key] = room
+        if shown:
+            self._show("\n".join(shown))
 
 
 @contextmanager

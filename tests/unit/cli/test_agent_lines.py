@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from securebench.cli import _agent_lines
 from securebench.cli._agent_lines import TRACE_NAME, AgentLines, agent_trace
 from securebench.progress import Event, ProgressEvent, silent
 
@@ -49,3 +52,19 @@ def test_the_trace_file_holds_every_line_and_is_made_only_when_needed(tmp_path: 
         for event in (output("a", "ä\nb"), done("a")):
             listen(event)
     assert (tmp_path / TRACE_NAME).read_text() == "a #1 │ ä\na #1 │ b\n"
+
+
+def test_a_flood_of_empty_lines_does_not_become_a_flood_of_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_agent_lines, "_MOST", 1000)
+    seen: list[str] = []
+    lines = AgentLines(seen.append)
+    for _ in range(10):
+        lines(output("a", "\n" * 10_000))
+    lines(output("b", "other\n"))
+    shown = "\n".join(seen)
+    assert len(shown) < 1100
+    assert seen[0].endswith("[…cut: too much output to show]")
+    assert seen[-1] == "b #1 │ other"
+    lines(done("a"))
+    lines(output("a", "the next attempt\n"))
+    assert seen[-1] == "a #1 │ the next attempt"
