@@ -125,6 +125,7 @@ def test_a_run_out_of_budget_fails_the_rest_without_starting_it(bench: AgentBenc
             run={"id": "r", "output_dir": "out", "max_workers": 1},
         )
     assert done.code == 0
+    records.sort(key=lambda record: record["task_id"])  # what is not started is recorded first
     assert [(r["verification_status"], r["failure_reason"]) for r in records] == [
         ("passed", None),
         ("failed", "budget_exhausted"),
@@ -184,6 +185,15 @@ def test_errors_an_agent_provokes_are_its_own(bench: AgentBench) -> None:
         done, (record,) = run(bench, command('sys.exit(ask("boom"))'), model.base_url)
     assert done.code == 0
     assert (record["verification_status"], record["failure_reason"]) == ("failed", "producer_failed")
+
+
+def test_what_the_operator_exports_does_not_lead_an_agent_past_its_broker(
+    bench: AgentBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://api.example/v1")
+    with model_server([Turn("Hello.")]) as model:
+        _, (record,) = run(bench, {**command('print(ask("hi"))'), "env": ["OPENAI_BASE_URL"]}, model.base_url)
+    assert record["producer_stdout"] == "Hello.\n"
 
 
 @pytest.mark.parametrize("wish", [["no-such-agent"], ["/opt/no-such-agent", "x"]])

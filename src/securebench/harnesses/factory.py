@@ -106,7 +106,8 @@ def build_harness_producer(
     agent, domains = _agent(config, overlays or {})
     keys = key_names(config)
     env = {name: value for name, value in config.env.items() if name not in keys}
-    refuse_secrets(env)
+    known = [config.judge_key, *(config.environ.get(name) for name in keys)]
+    refuse_secrets(env, [key for key in known if key])
     return SandboxedProducer(agent, env, sandbox, config.sandbox, _outlets(config, broker, domains))
 
 

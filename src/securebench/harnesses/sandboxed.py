@@ -105,7 +105,7 @@ class SandboxedProducer:
         return SandboxSpec(
             root=root_of(environment.image),
             mounts=(Scratch(environment.workdir, disk, workspace.seed), *invocation.mounts),
-            env={**outlet.proxy, **outlet.models, **self.env, **invocation.env},
+            env={**outlet.proxy, **self.env, **outlet.models, **invocation.env},
             cwd=environment.workdir,
             network=outlet.network,
             listeners=outlet.listeners,

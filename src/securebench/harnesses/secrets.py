@@ -7,8 +7,9 @@ values by the shapes that providers give their keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from securebench.egress.broker.scrubbing import MIN_SECRET
 from securebench.errors import ConfigError
 
 _WORDS = frozenset(
@@ -40,9 +41,14 @@ def why_secret(name: str, value: str) -> str | None:
     return "by its value" if _SHAPES.search(value) else None
 
 
-def refuse_secrets(env: Mapping[str, str]) -> None:
-    """Raises ConfigError with the way to use a key without handing it out."""
-    found = [f"{name} ({why})" for name, value in env.items() if (why := why_secret(name, value))]
+def refuse_secrets(env: Mapping[str, str], keys: Iterable[str] = ()) -> None:
+    """Raises ConfigError with the way to use a key without handing it out. `keys` are known to be secret."""
+    held = [key for key in keys if len(key) >= MIN_SECRET]
+    found = [
+        f"{name} ({why})"
+        for name, value in env.items()
+        if (why := why_secret(name, value) or ("a key of this run" if any(key in value for key in held) else None))
+    ]
     if found:
         raise ConfigError(
             f"harness.env would hand what looks like a secret to the agent: {', '.join(found)}. Declare it to the "

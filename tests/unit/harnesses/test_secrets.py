@@ -40,3 +40,10 @@ def test_the_refusal_names_the_variable_and_the_way_but_not_the_value() -> None:
     with pytest.raises(ConfigError, match=r"MY_TOKEN \(by its name\).*api_key_env: MY_TOKEN") as caught:
         refuse_secrets({"LANG": "C", "MY_TOKEN": "hunter2"})
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_key_of_the_run_is_refused_under_any_name_and_within_any_text() -> None:
+    refuse_secrets({"MODE": "banana-split-42"})
+    with pytest.raises(ConfigError, match=r"MODE \(a key of this run\)"):
+        refuse_secrets({"MODE": "x=banana-split-42"}, ["banana-split-42"])
+    refuse_secrets({"MODE": "ollama"}, ["ollama"])  # too short to be one
