@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.unit.images.builders import file, symlink
 
 from securebench.errors import ConfigError, InfrastructureError, IntegrityError, SandboxUnavailable, StoreError
 from securebench.harnesses.overlays import Overlay, install_overlay, install_tool, verify_overlay
+from securebench.harnesses.tools import npm
 from securebench.harnesses.tools.cache import ToolCache
 from securebench.harnesses.tools.description import Tool, machine_name
 from securebench.sandboxes.base import Bind
@@ -317,3 +319,11 @@ class TestChangedCache:
         anyio.run(verify_overlay, overlay)
         assert registry.fetches() == 2
         assert [record is not None for _, record in cache.entries()] == [True]
+
+
+def test_a_registry_that_says_very_much_is_cut_short_at_once() -> None:
+    """Looking for addresses in it takes the square of its length."""
+    began = time.monotonic()
+    code, summary = npm._error({"error": {"code": "E500", "summary": "a" * 1_000_000}}, b"")
+    assert time.monotonic() - began < 5
+    assert (code, len(summary)) == ("E500", 306)

@@ -209,7 +209,7 @@ def _error(answer: Json, stderr: bytes) -> tuple[str, str]:
     text = stderr.decode("utf-8", "replace")  # where clients before version 9 write it
     code = str(error.get("code") or _first(_CODE, text))
     said = str(error.get("summary") or _first(_SUMMARY, text) or text[-400:] or "it said nothing")
-    summary = " ".join(_ADDRESS.sub("the registry", said).split())[:300]
+    summary = " ".join(_ADDRESS.sub("the registry", said[:2000]).split())[:300]
     return code, f"{code}: {summary}" if code else summary
 
 
