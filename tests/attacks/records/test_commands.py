@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,17 @@ def test_nothing_a_run_says_reaches_the_terminal_as_it_is(run: Path, home: Path)
     done = command(home, "verify", run)
     assert done.code == 1
     assert not {"\x1b", "\r", "\u202e"} & set(done.out)
+
+
+def test_the_documentations_commands_work_in_their_order(run: Path, home: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "verify.md").read_text()
+    lines = [line for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    assert len(lines) == 6
+    (run.parent / "runs").mkdir()
+    run.rename(run.parent / "runs" / "demo")
+    for line in lines:
+        words, _, target = line.removeprefix("$ securebench ").partition(" > ")
+        done = securebench(*words.split(), cwd=run.parent, env={"XDG_CONFIG_HOME": str(home), "SECUREBENCH_KEY": ""})
+        assert done.code == (1 if "--key" in line else 0), f"{line}: {done.out}{done.err}"  # it is another's run
+        if target:
+            (run.parent / target).write_text(done.out)
