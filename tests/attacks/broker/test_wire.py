@@ -239,6 +239,25 @@ def test_bodies_of_many_connections_together_are_bounded() -> None:
     play(scene, answer, limits=ServerLimits(bodies_bytes=100_000))
 
 
+def test_bodies_that_never_end_are_bounded_together_too() -> None:
+    async def scene(agent: Agent) -> None:
+        begun = agent.request(b"x" * 40_000)[:-1]
+        streams = [await anyio.connect_tcp("127.0.0.1", agent.port) for _ in range(5)]
+        for stream in streams:
+            await stream.send(begun)
+        refused = []
+        for stream in streams:
+            with anyio.move_on_after(1):
+                refused.append((await stream.receive()).split(b" ", 2)[1])
+        assert refused == [b"413"] * 3
+        for stream in streams:
+            await stream.aclose()
+        await anyio.sleep(0.1)
+        assert (await agent.post(agent.body(messages=[{"role": "user", "content": "x" * 80_000}]))).status_code == 200
+
+    play(scene, limits=ServerLimits(bodies_bytes=100_000))
+
+
 async def until_closed(stream: anyio.abc.ByteStream) -> bytes:
     got = b""
     try:

@@ -101,6 +101,7 @@ class _Conversation:
         self.shared = shared
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._ended = False
+        self._held = 0  # bytes of the body that is being read or answered
         self._outgoing: list[bytes] = []
 
     async def run(self) -> None:
@@ -114,7 +115,11 @@ class _Conversation:
                     return
                 served = True
                 await anyio.sleep(self.shared.delay)
-                await self._answer(request)
+                try:
+                    await self._answer(request)
+                finally:
+                    self.shared.room += self._held
+                    self._held = 0
             except h11.RemoteProtocolError as error:
                 await self._say_malformed(error.error_status_hint)
                 return
@@ -168,19 +173,16 @@ class _Conversation:
                 await self._event()  # the end of a request without a body
             self._ended = sink.closing
             return
-        try:
-            async with anyio.create_task_group() as tasks:
+        async with anyio.create_task_group() as tasks:
 
-                async def watch() -> None:
-                    if await hung_up(self._socket):
-                        tasks.cancel_scope.cancel()
+            async def watch() -> None:
+                if await hung_up(self._socket):
+                    tasks.cancel_scope.cancel()
 
-                tasks.start_soon(watch)
-                with suppress(OSError, Interrupted):
-                    await self._session.exchange(way, headers, body, sink)
-                tasks.cancel_scope.cancel()
-        finally:
-            self.shared.room += len(body)
+            tasks.start_soon(watch)
+            with suppress(OSError, Interrupted):
+                await self._session.exchange(way, headers, body, sink)
+            tasks.cancel_scope.cancel()
         self._ended = not sink.ended  # a reply that broke off can only be told by ending the connection
 
     async def _body(self) -> bytes:
@@ -192,14 +194,15 @@ class _Conversation:
                     if not isinstance(event, h11.Data):
                         raise Refused(400, "invalid_request_error", "the request broke off")
                     total += len(event.data)
-                    if total > self._limits.body_bytes or total > self.shared.room:
+                    if total > self._limits.body_bytes or len(event.data) > self.shared.room:
                         raise _too_large(self._limits.body_bytes)
+                    self._held += len(event.data)
+                    self.shared.room -= len(event.data)  # at once: bodies that never end count as well
                     chunks.append(bytes(event.data))
             except h11.RemoteProtocolError:
                 raise Refused(400, "invalid_request_error", "the body is not framed as its head says") from None
         if scope.cancelled_caught:
             raise Refused(408, "request_timeout", "the body took too long to arrive")
-        self.shared.room -= total
         return b"".join(chunks)
 
     async def _say_malformed(self, status: int) -> None:
