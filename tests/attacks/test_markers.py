@@ -184,4 +184,6 @@ def test_positive_control_a_secret_among_the_assets_is_found_by_the_probe(bench:
 
 def _encodings(text: str) -> list[bytes]:
     raw = text.encode()
-    return [raw, raw.hex().encode(), base64.b64encode(raw)[:20], base64.b64encode(b"\0" + raw)[4:20]]
+    base = [base64.b64encode(b"\0" * lead + raw)[4:20] for lead in range(3)]
+    dumps = [raw.hex(separator).encode() for separator in (" ", ":")]
+    return [raw, raw.upper(), raw.hex().encode(), raw.hex().upper().encode(), *dumps, *base, text.encode("utf-16-le")]
