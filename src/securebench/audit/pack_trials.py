@@ -22,8 +22,9 @@ from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.reader import read_tree
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Delta
+from securebench.engine.court import Court
 from securebench.engine.preflight import task_roots
-from securebench.errors import CandidateError, ConfigError, InfrastructureError, IntegrityError, PackError
+from securebench.errors import ConfigError, FailureReason, InfrastructureError, IntegrityError, PackError
 from securebench.families.base import CandidateKind
 from securebench.families.registry import FAMILIES, family
 from securebench.records.redaction import Redactor
@@ -32,8 +33,7 @@ from securebench.sandboxes.base import ISOLATED, Sandbox
 from securebench.sandboxes.select import select_sandbox
 from securebench.tasks import SecureBenchTask
 from securebench.verifiers._pack_text import read_pack_text
-from securebench.verifiers.base import Status, Verification
-from securebench.verifiers.registry import verifier_for_task_type
+from securebench.verifiers.base import Status
 from securebench.verifiers.suites.overlays import laid_over
 from securebench.workspaces.building import WorkspaceRequest, build_workspace
 from securebench.workspaces.copying import copy_pack_file
@@ -94,11 +94,12 @@ async def try_pack(pack: BenchmarkPack, on_trial: Callable[[Trial], None], worke
     report = TrialReport()
     limiter = anyio.CapacityLimiter(workers or len(os.sched_getaffinity(0)))
     with staging_directory() as staging:
-        court = _Court(selection.sandbox, CandidateStore(staging / "store"), secrets.token_bytes(32))
+        sandbox, store = selection.sandbox, CandidateStore(staging / "store")
+        trials = _Trials(sandbox, store, Court(sandbox, store, secrets.token_bytes(32)))
 
         async def one(task: SecureBenchTask) -> None:
             async with limiter:
-                async for trial in court.trials(task):
+                async for trial in trials.of(task):
                     report.trials.append(trial)
                     on_trial(trial)
 
@@ -116,12 +117,14 @@ def _references(task: SecureBenchTask) -> list[Resource]:
 
 
 @dataclass(frozen=True)
-class _Court:
+class _Trials:
+    """Makes candidates of known worth and has them judged."""
+
     sandbox: Sandbox
     store: CandidateStore
-    seed: bytes
+    court: Court
 
-    async def trials(self, task: SecureBenchTask) -> AsyncIterator[Trial]:
+    async def of(self, task: SecureBenchTask) -> AsyncIterator[Trial]:
         for name, must_pass, given in _candidates(task):
             trial = Trial(task.id, name, must_pass)
             try:
@@ -133,25 +136,12 @@ class _Court:
             yield replace(ended, message=redact.text(ended.message))
 
     async def _judged(self, task: SecureBenchTask, trial: Trial, candidate: CandidateArtifact) -> Trial:
-        verifier = verifier_for_task_type(task.task_type)
-        if verifier is None:
-            return _ended(trial, "pending", "the family has no verifier")
-        verification = Verification(
-            task_id=task.id,
-            candidate=candidate,
-            evaluator=task.view_for(Component.EVALUATOR),
-            tests=task.view_for(Component.TEST_SANDBOX),
-            worker=task.view_for(Component.WORKER),
-            environment=task.environment,
-            sandbox=self.sandbox,
-            store=self.store,
-            seed=self.seed,
-        )
-        try:
-            result = await verifier.verify(verification)
-        except CandidateError as error:
-            return _ended(trial, str(Status.FAILED), str(error))
-        return _ended(trial, str(result.status), str(result.metadata.get("note", "")) or result.stderr[-400:])
+        judged = await self.court.judged(task, candidate)
+        note = str((judged.metadata or {}).get("note", ""))
+        message = judged.message or note or judged.stderr[-400:]
+        if judged.failure_reason is FailureReason.INTERNAL_ERROR:  # a failure of ours must not look like a refusal
+            return _ended(trial, str(Status.ERROR), message)
+        return _ended(trial, judged.status, message)
 
     @asynccontextmanager
     async def _candidate(self, task: SecureBenchTask, given: str | PackFile | None) -> AsyncIterator[CandidateArtifact]:

@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": "Show what the sandboxes of this host guarantee, and how to get more.",
     "init": "Write a small working pack and tester YAML to start from.",
     "keys": "Make the key that seals your runs, and say whose keys you trust.",
+    "regrade": "Verify a run's stored candidates again, and report every verdict that changed.",
     "run": "Run a benchmark pack with a harness and record every attempt.",
     "schema": "Print the JSON Schema of a manifest, a row or a tester YAML.",
     "tools": "Fetch agent programs at pinned versions, so that runs need no network for them.",

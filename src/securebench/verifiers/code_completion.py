@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from securebench._leftovers import staging_directory
+from securebench.candidates.store import CandidateStore
 from securebench.errors import FailureReason, PackError, SandboxUnavailable
 from securebench.families.code_completion import (
     CaseTests,
@@ -43,9 +44,10 @@ _ROOM = Limits(memory=1024 * _MIB, pids=64, output=256 * 1024)
 
 @dataclass(slots=True)
 class CodeCompletionVerifier:
-    """Judges a function or a program; keeps what references answered for the other attempts of the same run."""
+    """Judges a function or a program; keeps what references answered for the other attempts of the same run, which is
+    where the store is the same: another run may have another pack."""
 
-    _answers: dict[tuple[str, bytes], list[dict[str, Any]]] = field(default_factory=dict)
+    _answers: dict[tuple[str, bytes, CandidateStore | None], list[dict[str, Any]]] = field(default_factory=dict)
 
     async def verify(self, verification: Verification) -> VerificationResult:
         """Raises PackError for rows that cannot be judged, SandboxError and SandboxUnavailable for the host."""
@@ -64,7 +66,7 @@ class CodeCompletionVerifier:
         start, mounts = _start(verification, public, tests)
         seconds = getattr(tests, "timeout_seconds", None) or verification.environment.timeout_seconds or TOTAL_SECONDS
         if isinstance(tests, CaseTests) and tests.generate is not None:
-            key = task, verification.seed
+            key = task, verification.seed, verification.store
             if key not in self._answers:
                 given = _reference(verification, public)
                 self._answers[key] = await answered(

@@ -70,16 +70,17 @@ class SuiteTask:
 
 @dataclass(slots=True)
 class RepoPatchVerifier:
-    """Keeps what it learned about a task for the other attempts of the same run."""
+    """Keeps what it learned about a task for the other attempts of the same run, which is where the store is the same:
+    another run may have another pack."""
 
-    _suites: dict[tuple[str, bytes], SuiteTask | CommandTask] = field(default_factory=dict)
-    _locks: dict[tuple[str, bytes], anyio.Lock] = field(default_factory=dict)
+    _suites: dict[tuple[str, bytes, CandidateStore], SuiteTask | CommandTask] = field(default_factory=dict)
+    _locks: dict[tuple[str, bytes, CandidateStore], anyio.Lock] = field(default_factory=dict)
 
     async def verify(self, verification: Verification) -> VerificationResult:
         sandbox, store = verification.sandbox, verification.store
         if sandbox is None or store is None:
             raise InfrastructureError("a patch cannot be verified without a sandbox and a candidate store")
-        key = verification.task_id, verification.seed
+        key = verification.task_id, verification.seed, store
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._suites:
                 try:
