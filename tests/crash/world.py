@@ -4,13 +4,16 @@ What must hold of the records is computed here from the bytes alone, by none of 
 
 from __future__ import annotations
 
+import atexit
 import glob
 import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,6 +36,7 @@ class KilledRun:
     attempts: int = 1
     command: str | list[str] = "sleep 0.02; echo 42"
     output: Path = Path()
+    temporary: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="crash-")))
     pids: list[int] = field(default_factory=list)
     started: int = 0
     kept: bytes = b""
@@ -40,7 +44,8 @@ class KilledRun:
 
     def __post_init__(self) -> None:
         self.directory.mkdir(parents=True)
-        self.temporary.mkdir()
+        self.temporary.chmod(0o755)  # users that sandboxes are given must pass
+        atexit.register(shutil.rmtree, self.temporary, ignore_errors=True)
         self.output = self.directory / "out" if self.output == Path() else self.output
         (self.directory / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in self.rows))
         (self.directory / "manifest.yaml").write_text("id: crash\nversion: 1\n")
@@ -59,10 +64,6 @@ class KilledRun:
     @property
     def records_path(self) -> Path:
         return self.output / "candidates.jsonl"
-
-    @property
-    def temporary(self) -> Path:
-        return self.directory / "tmp"
 
     @property
     def log(self) -> Path:

@@ -29,7 +29,7 @@ def sync_directory(directory: Path) -> None:
 
 def create_file(path: Path, data: bytes, mode: int = 0o644) -> None:
     """A new file with these bytes; a reader sees all of them or no file. Raises FileExistsError, StoreError."""
-    with _errors(path), _temporary(path, data, mode) as temporary:
+    with _errors(path, FileExistsError), _temporary(path, data, mode) as temporary:
         os.link(temporary, path)  # unlike a rename it never replaces
         temporary.unlink()
         sync_directory(path.parent)
@@ -77,7 +77,7 @@ def read_file(path: Path, limit: int) -> bytes:
     """A whole regular file of at most `limit` bytes. Raises FileNotFoundError, StoreError, IntegrityError."""
     from securebench._fs import TooLarge, UnsafeEntry, read_bounded
 
-    with _errors(path):
+    with _errors(path, FileNotFoundError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             return read_bounded(descriptor, limit, path.name)
@@ -104,10 +104,10 @@ def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
 
 
 @contextmanager
-def _errors(path: Path) -> Iterator[None]:
+def _errors(path: Path, *expected: type[OSError]) -> Iterator[None]:
     try:
         yield
-    except (FileExistsError, FileNotFoundError):
+    except expected:
         raise
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from error

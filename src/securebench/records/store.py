@@ -214,6 +214,9 @@ class RecordStore:
             except OSError as error:
                 self._take_back(before.size)
                 return StoreError(f"{self.path}: record could not be written: {error.strerror}")
+            if os.fstat(self._file).st_nlink == 0:
+                self._broken = "the file was removed"
+                return StoreError(f"{self.path}: was removed while records were written")
             self._sha = sha
             self._state = ChainState(head, before.count + len(lines), before.size + len(data), sha.hexdigest())
             return None
