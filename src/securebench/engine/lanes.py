@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -47,6 +48,7 @@ class Lanes:
     store: RecordStore
     tally: Tally
     statuses: Counter[str]  # of all records in the file
+    faults: dict[tuple[str, int], dict[str, Any]]  # earlier records `error` that nothing came after yet
     tasks: CompiledTasks
     todo: Iterator[Todo]
     producers: int
@@ -103,6 +105,7 @@ class Lanes:
     async def _write(self, attempt: Attempt) -> None:
         record = attempt.record()
         await self.store.append(record)
+        self.faults.pop((record["task_id"], record["attempt"]), None)
         self.tally.add(record)
         self.statuses[record["verification_status"]] += 1
         self.context.progress(ProgressEvent(Event.RECORD_WRITTEN, record["task_id"], record["attempt"]))

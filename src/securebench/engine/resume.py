@@ -19,7 +19,7 @@ from securebench.records.plan import PLAN_FILE, Plan, load_plan, rfc3339, write_
 from securebench.records.plan_break import break_plan, plan_break
 from securebench.records.seal import CHECKPOINTS_FILE, SEAL_FILE, Statement, open_statement
 from securebench.records.seed import SEED_FILE, keep_seed, kept_seed
-from securebench.records.shape import checked_record
+from securebench.records.shape import checked_record, without_long_texts
 from securebench.records.store import RECORDS_FILE, RecordStore, read_lines
 from securebench.records.summary import RunPlan, Tally
 
@@ -36,6 +36,7 @@ class Opened:
     tally: Tally
     statuses: Counter[str] = field(default_factory=Counter)  # of all records in the file
     done: set[Key] = field(default_factory=set)
+    faults: dict[Key, dict[str, Any]] = field(default_factory=dict)  # records `error` that nothing came after yet
 
     def missing(self, lost: Mapping[Key, int]) -> Iterator[Todo]:
         """Everything that has no record yet, first attempts of all tasks first. `lost` counts starts of agents that
@@ -114,10 +115,12 @@ def _add(opened: Opened, record: dict[str, Any], where: str) -> None:
     if (earlier.run_id, digests.pack, digests.config) != (plan.run_id, plan.pack_digest, plan.config_digest):
         raise IntegrityError(f"{where}: is of another run, pack or configuration than the plan")
     opened.statuses[earlier.verification_status] += 1
-    if earlier.verification_status == "error":
-        return  # the host's fault, to be tried again
     if earlier.key in opened.done:
         raise IntegrityError(f"{where}: {earlier.name} is recorded twice")
+    if earlier.verification_status == "error":
+        opened.faults[earlier.key] = without_long_texts(record)  # the host's, to be tried again
+        return
+    opened.faults.pop(earlier.key, None)
     opened.done.add(earlier.key)
     opened.tally.add(record)
 

@@ -17,11 +17,9 @@ from securebench.evidence.contents import ContentsCheck
 from securebench.evidence.findings import Findings
 from securebench.records.plan import PLAN_FILE, Plan, load_plan
 from securebench.records.plan_break import plan_break
-from securebench.records.shape import RecordShape, checked_record
+from securebench.records.shape import RecordShape, checked_record, without_long_texts
 from securebench.records.store import RECORDS_FILE, ChainState, read_lines
 from securebench.records.summary import Tally
-
-LONG = 1000  # characters of a text that no summary counts
 
 
 @dataclass(slots=True)
@@ -147,9 +145,7 @@ class LinesCheck:
             self._note(f"{shape.name} was tried again: on line {earlier} the host had failed")
         self._last[shape.key] = self._number
         if shape.verification_status == "error":
-            self._faults[shape.key] = {
-                key: value for key, value in record.items() if not isinstance(value, str) or len(value) <= LONG
-            }
+            self._faults[shape.key] = without_long_texts(record)
         else:
             self._count(record)
 

@@ -21,7 +21,8 @@ def new_tally(directory: Path, plan: Plan) -> Tally:
 
 
 def check_summary(directory: Path, tally: Tally, interrupted: bool | None, findings: Findings) -> str | None:
-    """The sha256 of `summary.json`, None where there is none to read. `interrupted` is what the seal says."""
+    """The sha256 of `summary.json`, None where there is none to read. A seal that says `complete` (`interrupted` is
+    False) leaves nothing to be interrupted; otherwise a run may also have ended with faults of the host."""
     try:
         data = read_file(directory / SUMMARY_FILE, MAX_SUMMARY)
     except FileNotFoundError:
@@ -36,7 +37,7 @@ def check_summary(directory: Path, tally: Tally, interrupted: bool | None, findi
         findings.error(SUMMARY_FILE, 0, str(error))
         found = None
     if isinstance(found, dict):
-        tally.interrupted = bool(found.get("interrupted")) if interrupted is None else interrupted
+        tally.interrupted = interrupted is not False and bool(found.get("interrupted"))
         expected = _json.loads(_json.dumps(tally.summary(0.0).as_json()))
         for message in _differences("", found, expected):
             findings.error(SUMMARY_FILE, 0, message)

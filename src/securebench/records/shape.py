@@ -78,6 +78,14 @@ class RecordShape(_Open):
         return None
 
 
+LONG = 1000
+
+
+def without_long_texts(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as small as it can be kept until it is known whether it counts; no summary counts a long text."""
+    return {key: value for key, value in record.items() if not isinstance(value, str) or len(value) <= LONG}
+
+
 def checked_record(record: dict[str, Any], where: str) -> RecordShape:
     """A record whose deciding fields are sound. Raises IntegrityError that begins with `where`."""
     try:
