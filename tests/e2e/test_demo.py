@@ -18,7 +18,7 @@ def test_demo_shows_the_honest_agent_scoring_and_the_cheat_not() -> None:
 def test_demo_prints_what_the_cheat_tried_and_that_it_found_nothing() -> None:
     need_bubblewrap()
     done = securebench("demo", "--quiet")
-    assert "100.0%" in done.out
+    assert "100.0 %" in done.out
     assert "search every file for the answer key" in done.out
     assert "FOUND" not in done.out
 

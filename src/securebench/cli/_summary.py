@@ -31,7 +31,9 @@ def summary_table(rows: Sequence[tuple[str, TesterRunSummary]]) -> object:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("run", overflow="ellipsis", max_width=40)
     table.add_column("score [95 %]", justify="right", no_wrap=True, min_width=19)
-    for name in ("passed", "failed", "pending", "errors"):
+    # What did not happen in any run needs no column of zeros.
+    rare = [name for name in ("pending", "errors") if any(getattr(run, name) for _, run in rows)]
+    for name in ("passed", "failed", *rare):
         table.add_column(name, justify="right")
     table.add_column("assurance")
     table.add_column("time", justify="right", no_wrap=True)
@@ -42,8 +44,7 @@ def summary_table(rows: Sequence[tuple[str, TesterRunSummary]]) -> object:
             Text(score_text(run), style=colour),
             f"{run.passed}/{run.verified}",
             str(run.failed),
-            str(run.pending),
-            Text(str(run.errors), style="bold yellow" if run.errors else ""),
+            *(Text(str(getattr(run, column)), style="bold yellow") for column in rare),
             Text(", ".join(f"{level} {count}" for level, count in run.assurance.items()) or "–"),
             duration(run.wall_seconds),
         )

@@ -37,6 +37,14 @@ def test_score_stands_with_its_interval() -> None:
     assert "12 min 34 s" in table
 
 
+def test_columns_of_zeros_are_left_out_and_others_are_not() -> None:
+    assert "errors" not in rendered(("r", a_summary()))
+    mixed = rendered(("r", a_summary()), ("s", a_summary(errors=7)))
+    assert "errors" in mixed
+    assert "pending" not in mixed
+    assert " 7 " in mixed
+
+
 def test_nothing_judged_has_no_score() -> None:
     assert score_text(a_summary(verified=0, passed=0, interval=None)) == "–"
 
