@@ -79,6 +79,12 @@ def _check_complete(run: KilledRun) -> None:
         (row["id"], attempt) for row in run.rows for attempt in range(1, run.attempts + 1)
     }
     assert all(record["passed"] for record in records)
+    starts = Counter(
+        (event["task_id"], event["attempt"])
+        for event in map(json.loads, filter(None, (run.output / "events.jsonl").read_text().splitlines()))
+        if event["event"] == "agent_started"
+    )
+    assert {(record["task_id"], record["attempt"]): record["lost_starts"] + 1 for record in records} == starts
     run.check_torn()
     summary = json.loads((run.output / "summary.json").read_text())
     assert (summary["passed"], summary["verification_status"]) == (run.total, "complete")
@@ -138,3 +144,18 @@ def test_what_a_killed_engine_leaves_is_removed_by_the_next_one(tmp_path: Path) 
     _complete(run)
     assert any("removed what a killed run had left" in notice for notice in run.notices())
     assert leftovers_soon(run.pids, run.temporary) == NOTHING
+
+
+def test_an_agent_that_had_started_is_started_again_and_its_record_says_so(tmp_path: Path) -> None:
+    need_bubblewrap()
+    run = KilledRun(tmp_path / "run", questions(16), 1, "sleep 0.5; echo 42")
+    engine = run.start()
+    assert once(lambda run: len(run.events("agent_started")) >= 12, 0.1)(run, engine)
+    kill(engine)
+    run.check_kept()
+    started = {event["task_id"] for event in run.events("agent_started")}
+    lost = started - {record["task_id"] for record in run.parsed()}
+    assert lost
+    _complete(run)
+    _check_complete(run)
+    assert {record["task_id"] for record in run.parsed() if record["lost_starts"]} == lost
