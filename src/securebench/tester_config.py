@@ -97,10 +97,18 @@ class ExecutorSection(ClosedModel):
 
 
 class RecordsSection(ClosedModel):
-    """Whether the run is sealed, and with which key: a name of `securebench keys list`, or the path of its file."""
+    """Whether the run is sealed, and with which key: a name of `securebench keys list`, or the path of its file.
+    With `sigstore` also in the name of the identity the environment gives."""
 
     sign: bool = True
     key: PathText | None = None
+    sigstore: bool = False
+
+    @model_validator(mode="after")
+    def _sigstore_signs_the_seal(self) -> RecordsSection:
+        if self.sigstore and not self.sign:
+            raise ValueError("records.sigstore signs the seal, and records.sign: false makes none")
+        return self
 
 
 class TesterFile02(ClosedModel):

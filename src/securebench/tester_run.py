@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from securebench._leftovers import staging_directory
 from securebench._tasks import one_error, side_tasks
@@ -50,6 +51,7 @@ from securebench.harnesses.factory import (
 from securebench.harnesses.models import open_broker
 from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, both, silent
 from securebench.records.events import EVENTS_FILE, EventLog, lost_starts
+from securebench.records.keyless import require_sigstore, seal_keyless
 from securebench.records.keys import SigningKey, load_signing_key
 from securebench.records.plan import Filters
 from securebench.records.record import Identity
@@ -101,6 +103,8 @@ def run_tester_config(
 async def _run(config: TesterConfig, options: RunOptions, progress: Progress) -> TesterRunSummary:
     pack = load_benchmark_pack(config.manifest, config.tasks)
     check_supported(config)
+    if config.records.sigstore:
+        require_sigstore()
     tasks = compile_benchmark_pack(pack, limit=options.limit)
     async with one_error(), open_broker(config) as broker:
         stage = await _prepare(config, tasks, progress, options.unsafe)
@@ -200,6 +204,8 @@ async def _carry_out(
         else:
             notary = Notary(_signing_key(config), plan, run.begun_with, store, run.seed, run.statuses)
             summary = await _sealed(lanes, notary, config.records.sign, began)
+            if config.records.sigstore:
+                await anyio.to_thread.run_sync(seal_keyless, directory)
         progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))
     return summary
 

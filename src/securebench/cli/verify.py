@@ -30,7 +30,8 @@ def command(runs: tuple[Path, ...], key: str | None, as_json: bool) -> int:
     from securebench.records.keys import keys_directory, known_keys, parse_public_key
 
     expected = None if key is None else parse_public_key(key_text(key))
-    trusted = {known.id: known.name for known in known_keys(keys_directory())}
+    known = sorted(known_keys(keys_directory()), key=lambda one: one.own)  # a key of one's own goes by that name
+    trusted = {one.id: one.name for one in known}
     found = list(dict.fromkeys(run for path in runs for run in find_runs(path)))
     results = []
     for run in found:

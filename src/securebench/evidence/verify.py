@@ -27,9 +27,9 @@ from securebench.evidence.seals import (
     read_seal,
 )
 from securebench.evidence.summary_check import check_summary, new_tally
-from securebench.records.keyless import BUNDLE_FILE, bundle_problem
+from securebench.records.keyless import bundle_problem
 from securebench.records.plan import PLAN_FILE, Plan, load_plan
-from securebench.records.seal import SEAL_FILE
+from securebench.records.seal import BUNDLE_FILE, SEAL_FILE
 from securebench.records.store import RECORDS_FILE
 
 CANDIDATES = "candidates"

@@ -77,21 +77,26 @@ def sign(payload_type: str, payload: bytes, key: Signer) -> Envelope:
 
 
 def decode_envelope(data: bytes, name: str) -> Envelope:
-    """Raises IntegrityError for anything that is not an envelope."""
+    """Raises IntegrityError for anything that is not an envelope, or one written otherwise than we do: base64 and JSON
+    can say the same in many ways, and then a changed byte would go unnoticed."""
     from securebench.records.plan import wrong_fields
 
     if len(data) > MAX_ENVELOPE:
         raise IntegrityError(f"{name}: {len(data)} bytes; at most {MAX_ENVELOPE} are allowed")
     try:
         value = _Envelope.model_validate_json(_json.dumps(_json.loads(data)))
-        return Envelope(
+        envelope = Envelope(
             value.payloadType,
             base64.b64decode(value.payload, validate=True),
             tuple((one.keyid, base64.b64decode(one.sig, validate=True)) for one in value.signatures),
         )
+        canonical = envelope.encode() == data.removesuffix(b"\n")
     except ValidationError as error:
         raise IntegrityError(f"{name}: not a DSSE envelope: {'; '.join(wrong_fields(error))}") from None
     except _json.JsonError as error:
         raise IntegrityError(f"{name}: {error}") from error
     except (binascii.Error, ValueError, RecursionError):
         raise IntegrityError(f"{name}: not a DSSE envelope: payload or signature is not base64") from None
+    if not canonical:
+        raise IntegrityError(f"{name}: not in the form it was written in; it was rewritten since")
+    return envelope

@@ -14,9 +14,7 @@ from securebench import _json
 from securebench.errors import ConfigError, InfrastructureError, IntegrityError, StoreError
 from securebench.records._durable import read_file, replace_file
 from securebench.records.dsse import MAX_ENVELOPE, decode_envelope
-from securebench.records.seal import SEAL_FILE
-
-BUNDLE_FILE = "seal.sigstore.json"
+from securebench.records.seal import BUNDLE_FILE, SEAL_FILE
 
 
 def require_sigstore() -> None:

@@ -25,6 +25,7 @@ from securebench.records.store import RECORDS_FILE, ChainState
 from securebench.records.summary import SUMMARY_FILE
 
 SEAL_FILE = "seal.json"
+BUNDLE_FILE = "seal.sigstore.json"  # the same statement signed through Sigstore, see `keyless`
 CHECKPOINTS_FILE = "checkpoints.jsonl"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE: Literal["https://in-toto.io/Statement/v1"] = "https://in-toto.io/Statement/v1"
@@ -140,16 +141,22 @@ def seal_run(directory: Path, progress: Progress, status: Literal["complete", "i
     envelope = _signed(progress, status, key, {SUMMARY_FILE: summary.removeprefix("sha256:")})
     _copy_earlier_seal(directory)
     replace_file(path, envelope.encode() + b"\n")
+    _remove(directory / BUNDLE_FILE)  # was about the seal before
 
 
 def keep_earlier_seal(directory: Path) -> None:
     """Move the seal of an earlier start into `checkpoints.jsonl`. Call it before records are appended to a sealed
     run: the old seal is about the records as they were. Raises StoreError."""
     _copy_earlier_seal(directory)
-    path = directory / SEAL_FILE
+    for name in (BUNDLE_FILE, SEAL_FILE):
+        _remove(directory / name)
+
+
+def _remove(path: Path) -> None:
     try:
-        path.unlink(missing_ok=True)
-        sync_directory(directory)
+        if path.exists():
+            path.unlink()
+            sync_directory(path.parent)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}") from error
 

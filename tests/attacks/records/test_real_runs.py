@@ -14,7 +14,9 @@ from tests.e2e.workbench import need_bubblewrap, question
 
 from securebench import load_tester_config, run_tester_config
 from securebench.engine import attempt
+from securebench.errors import ConfigError
 from securebench.progress import Event, ProgressEvent
+from securebench.records import keyless
 
 PROSE = {
     "id": "prose",
@@ -164,3 +166,17 @@ def test_run_that_was_not_to_be_signed_does_not_verify(tmp_path: Path, keys: Pat
     world.start()
     [error] = verified(world.run, keys).errors
     assert "seal.json: the run is not sealed" in str(error)
+
+
+def test_seal_through_sigstore_without_the_extra_is_refused_before_anything_runs(
+    tmp_path: Path, keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyless, "find_spec", lambda _: None)
+    world = World(tmp_path, keys, [question(1)], records={"sigstore": True})
+    with pytest.raises(ConfigError, match=r"securebench\[sigstore\]"):
+        world.start()
+    assert not world.run.exists()
+    world.tester["records"] = {"sigstore": True, "sign": False}
+    world.write()
+    with pytest.raises(ConfigError, match=r"records\.sigstore signs the seal"):
+        world.start()

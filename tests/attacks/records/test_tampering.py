@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 from collections.abc import Callable
@@ -416,3 +417,20 @@ def test_file_that_is_none_does_not_hold_us_up(run: Path, keys: Path, name: str,
     }[kind]()
     result = verified(run, keys)
     assert any(finding.file == name for finding in result.errors), result.findings
+
+
+@pytest.mark.parametrize("name", [RECORDS, CHECKPOINTS, SEAL, SUMMARY, PLAN])
+def test_any_changed_byte_of_a_sealed_file_is_found(run: Path, keys: Path, name: str) -> None:
+    rng, path = random.Random(name), run / name
+    data = path.read_bytes()
+    size = len(data) - (name in {CHECKPOINTS, SEAL})  # whether these end in a line end says nothing
+    for _ in range(60):
+        changed = bytearray(data)
+        changed[rng.randrange(size)] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        assert not verified(run, keys).ok, bytes(changed)
+        position = rng.randrange(size)
+        path.write_bytes(data[:position] + data[position + 1 :])
+        assert not verified(run, keys).ok, position
+    path.write_bytes(data)
+    assert verified(run, keys).ok

@@ -7,10 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from securebench._canonical import canonical_bytes
 from securebench.errors import IntegrityError
 from securebench.records.dsse import Envelope, decode_envelope, pae, sign
 from securebench.records.keys import load_signing_key, signature_holds
+from securebench.records.plan import decode_plan
+from securebench.records.seal import open_statement
 
 TYPE = "application/vnd.in-toto+json"
 
@@ -68,7 +73,7 @@ def test_anything_that_is_no_envelope_is_refused(change: dict[str, object]) -> N
         "payloadType": "t",
         "signatures": [{"keyid": "k", "sig": "YQ=="}],
     }
-    assert decode_envelope(json.dumps(value).encode(), "s").payload == b"x"
+    assert decode_envelope(canonical_bytes(value), "s").payload == b"x"
     with pytest.raises(IntegrityError, match=r"^s: not a DSSE envelope"):
         decode_envelope(json.dumps(value | change).encode(), "s")
 
@@ -77,3 +82,41 @@ def test_anything_that_is_no_envelope_is_refused(change: dict[str, object]) -> N
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(IntegrityError, match=r"^s: "):
         decode_envelope(data, "s")
+
+
+def test_envelope_in_other_bytes_is_refused(tmp_path: Path) -> None:
+    data = sign(TYPE, b"payload", load_signing_key(None, tmp_path, {})).encode()
+    assert decode_envelope(data + b"\n", "s")
+    signature = json.loads(data)["signatures"][0]["sig"].encode()
+    assert signature.endswith(b"==")
+    last = signature[-3:-2]
+    other = bytes([last[0] + 1])
+    assert base64.b64decode(signature) == base64.b64decode(signature[:-3] + other + b"==")  # bits nobody reads
+    for changed in (data + b" ", json.dumps(json.loads(data)).encode(), data.replace(last + b"==", other + b"==")):
+        with pytest.raises(IntegrityError, match="not in the form it was written in"):
+            decode_envelope(changed, "s")
+
+
+@given(st.binary(max_size=300) | st.text(max_size=300).map(str.encode))
+def test_whatever_bytes_come_the_only_error_is_ours(data: bytes) -> None:
+    for read in (lambda: decode_envelope(data, "s"), lambda: open_statement(data, "s"), lambda: decode_plan(data)):
+        with pytest.raises(IntegrityError):
+            read()
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["payload", "payloadType", "signatures", "keyid", "sig", "_type", "subject"]), inner)))  # fmt: skip
+def test_whatever_json_comes_the_only_error_is_ours(value: object) -> None:
+    data = json.dumps(value).encode()
+    for read in (decode_envelope, open_statement, decode_plan):
+        with pytest.raises(IntegrityError):
+            read(data, "s")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["_type", "subject", "predicateType", "predicate", "key", "id"]), inner)))  # fmt: skip
+def test_whatever_a_signed_statement_says_the_only_error_is_ours(value: object) -> None:
+    envelope = sign(TYPE, json.dumps(value).encode(), KEY)
+    with pytest.raises(IntegrityError):
+        open_statement(envelope.encode(), "s")
+
+
+KEY = load_signing_key(None, Path("/nonexistent"), {})

@@ -202,7 +202,10 @@ def test_sigstore_signs_the_very_statement_of_the_seal(tmp_path: Path, key: Sign
     assert keyless.bundle_problem(tmp_path) is None
     keyless.seal_keyless(tmp_path)
     assert keyless.bundle_problem(tmp_path) is None
+    old = (tmp_path / keyless.BUNDLE_FILE).read_bytes()
     seal_run(tmp_path, progress(3), "complete", key)
+    assert not (tmp_path / keyless.BUNDLE_FILE).exists(), "it was about the seal before"
+    (tmp_path / keyless.BUNDLE_FILE).write_bytes(old)
     assert keyless.bundle_problem(tmp_path) == "is about another statement than the seal"
     (tmp_path / keyless.BUNDLE_FILE).write_text("[]")
     assert "not a Sigstore bundle" in str(keyless.bundle_problem(tmp_path))
