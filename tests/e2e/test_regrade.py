@@ -21,6 +21,7 @@ from tests.attacks.repositories.repositories import REPOSITORIES
 from tests.attacks.terminal.judging import lay
 from tests.e2e.workbench import CLI, Finished, Workbench, need_bubblewrap, question, securebench
 
+from securebench.regrading import RegradeOptions, regrade_run
 from securebench.testing import scripted_judge as judges
 from securebench.testing.scripted_judge import scripted_judge
 
@@ -225,16 +226,17 @@ def test_a_corrected_answer_changes_exactly_its_rows_with_a_reason(mine: Workben
     assert MARKER not in done.out + done.err
 
 
-def test_a_corrected_suite_changes_a_patch(mine: Workbench) -> None:
-    """Also that nothing of an earlier suite is remembered: the seed and the task's name are the same."""
+def test_a_corrected_suite_changes_a_patch_also_where_the_first_one_was_in_use(mine: Workbench) -> None:
+    """In one process, with the same seed and the same name of the task: nothing of the earlier suite is remembered."""
+    options = RegradeOptions(mine.directory / "manifest.yaml", mine.directory / "tasks.jsonl", only=("wallet",))
+    assert [str(one.category) for one in regrade_run(mine.output, options).attempts] == ["same"]
     tests = mine.directory / "hidden/suite/tests/test_wallet.py"
     tests.write_text(tests.read_text().replace("withdraw(4), 6", "withdraw(4), 7"))
     gold = as_patch(WALLET.files, {"wallet.py": WALLET.fix["wallet.py"].replace("-= amount", "-= amount - 1")})
     rows = [row if row["id"] != "wallet" else row | {"eval": row["eval"] | {"gold_patch": gold}} for row in ROWS]
     write_rows(mine.directory, rows)
-    done = regrade(mine, "--pack", mine.directory, "--task", "wallet")
-    assert categories(done) == {"wallet": "changed"}, (done.out, done.err)
-    assert (done.code, done.json["only"], by_task(done)["wallet"]["direction"]) == (1, ["wallet"], "worsened")
+    [wallet] = regrade_run(mine.output, options).attempts
+    assert (wallet.category, wallet.direction) == ("changed", "worsened"), wallet
 
 
 def test_another_repository_cannot_judge_a_patch_made_from_the_first(mine: Workbench) -> None:
@@ -376,7 +378,14 @@ def test_an_interrupted_run_is_regraded_as_far_as_it_came(texts: Workbench) -> N
     assert done.json["not_recorded"] == 1
 
 
-def test_what_a_model_judged_needs_the_tester_file(tmp_path: Path) -> None:
+def judged_by(work: Workbench, address: str) -> None:
+    tester = json.loads(work.config.read_text()) | {"judge": {"base_url": address, "model": "scripted"}}
+    work.config.write_text(json.dumps(tester))
+
+
+@pytest.fixture
+def prose(tmp_path: Path) -> Workbench:
+    """A question whose answer a model must judge."""
     rubric = {"type": "judge", "criteria": "Names the right city.", "controls": [{"response": "It is Sydney."}]}
     row = {
         "id": "capital",
@@ -384,18 +393,34 @@ def test_what_a_model_judged_needs_the_tester_file(tmp_path: Path) -> None:
         "input": {"prompt": "What is the capital of Australia?"},
         "eval": {"rubric": rubric, "reference_answer": "Canberra"},
     }
-    work = make(tmp_path, [row], {"type": "constant", "config": {"response": "Canberra it is."}})
+    return make(tmp_path / "prose", [row], {"type": "constant", "config": {"response": "Canberra it is."}})
+
+
+def test_what_a_model_judged_needs_the_tester_file(prose: Workbench) -> None:
     with scripted_judge(judges.honest) as server:
-        tester = json.loads(work.config.read_text()) | {"judge": {"base_url": server.address, "model": "scripted"}}
-        work.config.write_text(json.dumps(tester))
-        assert work.run().code == 0
-        done = regrade(work)
+        judged_by(prose, server.address)
+        assert prose.run().code == 0
+        done = regrade(prose)
         assert (done.code, categories(done)) == (1, {"capital": "unverifiable"}), (done.out, done.err)
         assert "--config" in by_task(done)["capital"]["why"][0]
-        done = regrade(work, "--config", work.config)
+        done = regrade(prose, "--config", prose.config)
         assert (done.code, categories(done)) == (0, {"capital": "same"}), (done.out, done.err)
-    done = regrade(work, "--config", work.config)  # the model is gone: nobody's verdict
+    done = regrade(prose, "--config", prose.config)  # the model is gone: nobody's verdict
     assert (done.code, categories(done)) == (3, {"capital": "error"}), (done.out, done.err)
+
+
+def test_where_the_host_had_failed_the_last_record_counts_also_under_another_plan(prose: Workbench) -> None:
+    judged_by(prose, "http://127.0.0.1:9/v1")
+    assert prose.run().code == 3
+    with scripted_judge(judges.honest) as server:
+        judged_by(prose, server.address)
+        done = regrade(prose, "--config", prose.config)
+        assert (done.code, done.json["seed"], categories(done)) == (1, "kept", {"capital": "changed"}), done.err
+        assert "the host or the pack had failed then" in by_task(done)["capital"]["why"]
+        resumed = prose.run("--resume-anyway")
+        assert resumed.code == 0, resumed.err
+        done = regrade(prose, "--config", prose.config)
+    assert (done.code, done.json["seed"], categories(done)) == (0, "revealed", {"capital": "same"}), done.out
 
 
 def test_the_table_names_what_changed(texts: Workbench) -> None:
