@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +21,7 @@ from securebench.audit.prerun import require_run_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
+from securebench.egress.broker import Broker
 from securebench.engine.admission import Memory, memory_for_attempts
 from securebench.engine.attempt import AttemptContext
 from securebench.engine.court import Court
@@ -38,6 +39,7 @@ from securebench.engine.preflight import (
     task_roots,
 )
 from securebench.engine.resume import open_run
+from securebench.engine.selection import select_tasks
 from securebench.errors import StoreError
 from securebench.families.registry import FAMILIES
 from securebench.harnesses.base import HarnessProducer
@@ -72,6 +74,8 @@ class RunOptions:
     """What the caller decides besides the configuration."""
 
     limit: int | None = None
+    tasks: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     resume: bool = False
     workers: int | None = None
     unsafe: bool = False
@@ -82,6 +86,8 @@ def run_tester_config(
     config: TesterConfig,
     *,
     limit: int | None = None,
+    tasks: Iterable[str] = (),
+    tags: Iterable[str] = (),
     progress: Progress | None = None,
     resume: bool = False,
     workers: int | None = None,
@@ -90,13 +96,14 @@ def run_tester_config(
 ) -> TesterRunSummary:
     """Run every planned attempt: plan, records, summary and seal are in the output directory afterwards.
 
+    Only the tasks that `tasks` names (ids or patterns) and that have one of `tags` run, of these the first `limit`.
     `unsafe` goes without the audit of the walls, and every record says so. `resume_anyway` continues a run although
     what decides its results has changed, and the records say so.
 
     Raises ConfigError, SandboxUnavailable, AuditFailed or StoreError before anything runs; afterwards one bad task
     never ends the run. An interrupt stops the agents, finishes what is being verified and returns a summary that says
     so; a second one ends everything."""
-    options = RunOptions(limit, resume or resume_anyway, workers, unsafe, resume_anyway)
+    options = RunOptions(limit, tuple(tasks), tuple(tags), resume or resume_anyway, workers, unsafe, resume_anyway)
     return anyio.run(_run, config, options, Unbreakable(progress or silent))
 
 
@@ -105,12 +112,13 @@ async def _run(config: TesterConfig, options: RunOptions, progress: Progress) ->
     check_supported(config)
     if config.records.sigstore:
         require_sigstore()
-    tasks = compile_benchmark_pack(pack, limit=options.limit)
+    selection = select_tasks(pack, options.limit, options.tasks, options.tags)
+    tasks = compile_benchmark_pack(pack, indexes=selection.indexes)
     async with one_error(), open_broker(config) as broker:
-        stage = await _prepare(config, tasks, progress, options.unsafe)
+        stage = replace(await _prepare(config, tasks, progress, options.unsafe), broker=broker)
         producer = build_harness_producer(config, stage.sandbox, broker, stage.overlays)
         with RecordStore(config.output_dir) as store:
-            return await _carry_out(config, options, tasks, progress, stage, producer, store)
+            return await _carry_out(config, options, selection.filters, tasks, progress, stage, producer, store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,7 @@ class _Stage:
     audit: Mapping[str, Any] | None = None
     overlays: Overlays = field(default_factory=lambda: MappingProxyType({}))
     images: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    broker: Broker | None = None
 
     def circumstances(self, unsafe: bool) -> Circumstances:
         tools = {overlay.label: overlay.digest for overlay in self.overlays.values()}
@@ -156,6 +165,7 @@ async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progres
 async def _carry_out(
     config: TesterConfig,
     options: RunOptions,
+    filters: Filters,
     tasks: CompiledTasks,
     progress: Progress,
     stage: _Stage,
@@ -164,8 +174,11 @@ async def _carry_out(
 ) -> TesterRunSummary:
     directory, began, now = store.directory, anyio.current_time(), time.time()
     seed = secret_seed(config)
-    wanted = make_plan(config, tasks, Filters(limit=options.limit), stage.circumstances(options.unsafe), seed, now)
+    wanted = make_plan(config, tasks, filters, stage.circumstances(options.unsafe), seed, now)
     run = await open_run(store, wanted, seed, now=now, resume=options.resume, anyway=options.resume_anyway)
+    if stage.broker is not None:
+        used = run.tally.usage
+        stage.broker.spent_before(used["requests"], used["input_tokens"] + used["output_tokens"], run.tally.cost or 0.0)
     plan, journal = run.plan, directory / EVENTS_FILE
     todo = run.missing(lost_starts(journal))
     with EventLog(journal) as events, staging_directory() as private:
@@ -202,7 +215,12 @@ async def _carry_out(
         if run.seed is None:
             summary = run.tally.summary(0.0)  # sealed and complete: nothing is left to do, and nothing is touched
         else:
-            notary = Notary(_signing_key(config), plan, run.begun_with, store, run.seed, run.statuses)
+            key = _signing_key(config)
+            if key.ephemeral and config.records.sign:
+                _notice(
+                    progress, "sealed with a key made for this run only; `securebench keys new NAME` makes one of yours"
+                )
+            notary = Notary(key, plan, run.begun_with, store, run.seed, run.statuses)
             summary = await _sealed(lanes, notary, config.records.sign, began)
             if config.records.sigstore:
                 await anyio.to_thread.run_sync(seal_keyless, directory)

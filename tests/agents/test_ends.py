@@ -172,6 +172,13 @@ def test_a_provider_that_answers_nobody_is_the_hosts_fault(bench: AgentBench) ->
     assert "no model answered" in record["failure_message"]
 
 
+def test_a_provider_that_lists_models_and_serves_none_is_the_hosts_fault(bench: AgentBench) -> None:
+    with model_server(lambda asked: Turn("ok", faults=[Fault(status=429, retry_after="0")] * 1000)) as model:
+        done, (record,) = run(bench, command('sys.exit(ask("hi"))'), model.base_url)
+    assert (done.code, record["verification_status"]) == (3, "error")
+    assert "429" in done.err
+
+
 def test_a_wrong_key_is_the_operators_fault(bench: AgentBench) -> None:
     with model_server([Turn("ok")], key="sk-another-0123456789") as model:
         done, (record,) = run(bench, command('sys.exit(ask("hi"))'), model.base_url)
@@ -181,7 +188,7 @@ def test_a_wrong_key_is_the_operators_fault(bench: AgentBench) -> None:
 def test_errors_an_agent_provokes_are_its_own(bench: AgentBench) -> None:
     """Its requests fail for ever, those of the operator do not: so the provider is not to blame."""
     broken = Turn("ok", faults=[Fault(status=500)] * 1000)
-    with model_server(lambda asked: broken) as model:
+    with model_server(lambda asked: broken if "boom" in asked.text else Turn("ok")) as model:
         done, (record,) = run(bench, command('sys.exit(ask("boom"))'), model.base_url)
     assert done.code == 0
     assert (record["verification_status"], record["failure_reason"]) == ("failed", "producer_failed")

@@ -59,7 +59,8 @@ class _Plain:
         if event.event is Event.TASK_DONE:
             reason = f" ({data['failure_reason']})" if data.get("failure_reason") else ""
             done = f"[{self.counts.done}/{self.counts.planned}]"
-            return f"{done} {event.task_id} #{event.attempt}: {data['status']}{reason} {data['seconds']:.2f} s"
+            why = f": {one_line(str(data.get('message', '')), 200)}" if data["status"] == "error" else ""
+            return f"{done} {event.task_id} #{event.attempt}: {data['status']}{reason} {data['seconds']:.2f} s{why}"
         if event.event is Event.SANDBOX_COMMAND and self.show_commands:
             return command_line(event)
         return None

@@ -6,7 +6,6 @@ import os
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -80,16 +79,16 @@ def command(
         show = stack.enter_context(open_display(style, show_agent_output, show_command_output))
         if show_agent_output:
             show = stack.enter_context(agent_trace(config.output_dir, show))
-        filters: dict[str, Any] = {"tasks": tasks, "tags": tags} if tasks or tags else {}
         summary = run_tester_config(
             config,
             limit=limit,
+            tasks=tasks,
+            tags=tags,
             progress=show,
             resume=resume,
             workers=workers,
             unsafe=unsafe,
             resume_anyway=resume_anyway,
-            **filters,
         )
     print_summary(summary, as_json)
     if summary.interrupted:

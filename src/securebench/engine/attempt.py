@@ -27,7 +27,6 @@ from securebench.errors import (
     FailureReason,
     InfrastructureError,
     IntegrityError,
-    SandboxUnavailable,
 )
 from securebench.families.registry import family
 from securebench.harnesses.base import HarnessProducer, ProducerRequest, Production
@@ -39,7 +38,7 @@ from securebench.verifiers.base import Status
 
 REPEATS = 2
 _WAITS = (1.0, 5.0)
-PRODUCE_GUARD = 4 * 3600.0
+PRODUCE_GUARD = 26 * 3600.0
 VERIFY_GUARD = 2 * 3600.0
 """Seconds after which a phase is ended although everything in it has limits of its own. What made it so slow is then
 the candidate, so that is who fails."""
@@ -105,17 +104,21 @@ class Attempt:
         """The one record of this attempt."""
         judged = self.judged or failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
         usage = self.production.usage
+        produced = _produced(self.production) | {"evidence": self.evidence}
+        history = {"repeats": self.repeats, "lost_starts": self.lost}
+        record = candidate_record(
+            self.context.identity, self.task, self.number, produced, judged, self.timings, history
+        )
         self.emit(
             Event.TASK_DONE,
             status=judged.status,
             failure_reason=judged.failure_reason,
+            message=record["failure_message"][:500],  # scrubbed, as everything in it
             seconds=round(self.timings.get("produce_seconds", 0) + self.timings.get("verify_seconds", 0), 3),
             tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
             cost_usd=usage.get("cost_usd"),
         )
-        produced = _produced(self.production) | {"evidence": self.evidence}
-        history = {"repeats": self.repeats, "lost_starts": self.lost}
-        return candidate_record(self.context.identity, self.task, self.number, produced, judged, self.timings, history)
+        return record
 
     async def _faults_repeated(
         self, phase: str, work: Callable[[], Awaitable[Judged | None]], may_repeat: Callable[[], bool]
@@ -123,7 +126,7 @@ class Attempt:
         for wait in (*_WAITS[:REPEATS], None):
             try:
                 return await work()
-            except (ConfigError, IntegrityError, SandboxUnavailable) as error:
+            except (ConfigError, IntegrityError) as error:
                 return Judged(Status.ERROR, message=str(error))
             except InfrastructureError as error:
                 if wait is None or not may_repeat():
@@ -170,6 +173,8 @@ class Attempt:
         self.evidence = {
             name: {"digest": store.put(data), "size": len(data)} for name, data in self.production.evidence.items()
         }
+        if self.production.fault is not None:
+            return Judged(Status.ERROR, message=self.production.fault)
         return None if self.production.failure is None else failed(self.production.failure)
 
     async def _verify(self) -> Judged:

@@ -40,11 +40,14 @@ def make_plan(
         benchmark=BenchmarkName(id=pack.manifest.id, version=str(pack.manifest.version)),
         pack_digest=pack.digest,
         tasks=tuple(
-            PlannedTask(id=entry.id, task_type=entry.family, digest=pack.row_digest(entry), image=entry.image)
+            PlannedTask(
+                id=entry.id, task_type=entry.family, digest=pack.row_digest(entry), image=entry.image, tags=entry.tags
+            )
             for entry in tasks.entries
         ),
         attempts=config.run.attempts,
         filters=filters,
+        pack_tasks=len(pack),
         harness={"type": config.harness.type, "tools": dict(found.tools or {})},
         images=dict(found.images or {}),
         limits={

@@ -37,6 +37,7 @@ class Production:
 
     candidate: CandidateArtifact | None
     failure: CandidateError | None = None
+    fault: str | None = None  # of the host or a provider, after the agent had started: nobody's score
     stdout: str = ""
     stderr: str = ""
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))

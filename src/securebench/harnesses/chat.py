@@ -22,7 +22,14 @@ from securebench.egress.broker import Broker, BrokerSession, ModelAccess, Reply
 from securebench.egress.broker.session import MAX_REPLY
 from securebench.egress.providers.schema import Endpoint
 from securebench.environment import TaskEnvironment
-from securebench.errors import CandidateError, FailureReason, InfrastructureError, ProducerError
+from securebench.errors import (
+    CandidateError,
+    ConfigError,
+    FailureReason,
+    InfrastructureError,
+    ProducerError,
+    SecureBenchError,
+)
 from securebench.families.base import CandidateKind
 from securebench.harness_schema import ChatConfig
 from securebench.harnesses.base import ProducerRequest, Production
@@ -173,7 +180,8 @@ def _too_late(session: BrokerSession, access: ModelAccess, seconds: float) -> Ca
     return ProducerError(FailureReason.PRODUCER_TIMEOUT, f"the model took longer than {seconds:g} seconds")
 
 
-def _why_not(session: BrokerSession, access: ModelAccess, reply: Reply) -> CandidateError | InfrastructureError:
+def _why_not(session: BrokerSession, access: ModelAccess, reply: Reply) -> SecureBenchError:
+    """Asking again helps against a busy endpoint, not against a key or a model it does not know."""
     if session.exhausted is not None:
         return ProducerError(FailureReason.BUDGET_EXHAUSTED, f"the budget is used up: {session.exhausted}")
     if session.exchanges and session.exchanges[-1].reply_bytes > MAX_REPLY:
@@ -186,7 +194,8 @@ def _why_not(session: BrokerSession, access: ModelAccess, reply: Reply) -> Candi
             what = "the task does not fit into what the model can read"
             return ProducerError(FailureReason.PRODUCER_FAILED, f"{what}: {message[:500]}")
     words = f": {message[:500]}" if message else ""
-    return InfrastructureError(f"{access.base_url} answered {reply.status}{words}")
+    kind = ConfigError if reply.status in {401, 403, 404} else InfrastructureError
+    return kind(f"{access.base_url} answered {reply.status}{words}")
 
 
 def _shown(answer: Answer | None) -> str:

@@ -18,7 +18,6 @@ from securebench.egress.broker import Broker, BrokerSession
 from securebench.egress.decisions import EgressLog
 from securebench.egress.proxy import proxy_environment, serve_proxy
 from securebench.egress.rules import EgressLimits, EgressRules
-from securebench.errors import InfrastructureError
 from securebench.harnesses.base import ProducerRequest
 from securebench.sandboxes.base import Network, Session
 
@@ -97,10 +96,11 @@ class Outlet:
                 tasks.start_soon(serve_proxy, session.listener(PROXY_PORT), self.rules, self.log)
             yield
 
-    async def blame(self) -> None:
-        """Raises InfrastructureError where no model ever answered the agent, and none answers us either."""
-        if self.broker is not None and self.broker.unanswered and (fault := await self.broker.probe()) is not None:
-            raise InfrastructureError(f"no model answered: {fault}")
+    async def fault(self) -> str | None:
+        """Why the providers are to blame: no model ever answered the agent, and none answers us either."""
+        if self.broker is None or not self.broker.unanswered or (fault := await self.broker.probe()) is None:
+            return None
+        return f"no model answered: {fault}"
 
     @property
     def usage(self) -> Mapping[str, Any]:

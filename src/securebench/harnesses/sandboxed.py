@@ -82,12 +82,13 @@ class SandboxedProducer:
                 ended = await _run(session, outlet, invocation, request)
                 await session.stop()
                 candidate, failure = await _extract(request, session, ended, workspace, invocation)
-            await outlet.blame()
+            fault = await outlet.fault()
         # In a thread: an agent may print much, and others must not wait while it is read.
         evidence = await anyio.to_thread.run_sync(gather, request, self.agent, invocation, ended.stdout, outlet)
         return Production(
             candidate=candidate,
             failure=_failure(ended) or failure,
+            fault=fault,
             stdout=_shown(ended.stdout, invocation),
             stderr=_shown(ended.stderr, invocation),
             metadata=self._metadata(request, ended, outlet) | extracted(candidate),

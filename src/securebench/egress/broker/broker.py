@@ -53,6 +53,14 @@ class Broker:
         """Which budget of the run is used up, as `run.usd`: no attempt can ask anything any more."""
         return self._budget.ledger.used_up(anyio.current_time()) if self._budget else None
 
+    def spent_before(self, requests: int, tokens: int, usd: float) -> None:
+        """What earlier starts of the same run used counts against its budget."""
+        if self._budget is not None:
+            ledger = self._budget.ledger
+            ledger.requests += requests
+            ledger.tokens += tokens
+            ledger.usd += usd
+
     @asynccontextmanager
     async def session(self, label: str, on_exchange: OnExchange | None = None) -> AsyncIterator[BrokerSession]:
         """The access of one attempt, with a placeholder and a budget of its own."""

@@ -124,6 +124,7 @@ class AttemptBudget:
 
     async def admit(self, wanted: Reservation) -> None:
         """Reserve, after waiting for others where that may help. Raises BudgetExhausted."""
+        wanted = self.share(wanted)
         ledgers = (self.ledger, self._run.ledger)
         while True:
             now = anyio.current_time()
@@ -138,8 +139,15 @@ class AttemptBudget:
             with anyio.CancelScope(deadline=self.deadline):
                 await bell.wait()
 
+    def share(self, wanted: Reservation) -> Reservation:
+        """No more than the attempt has in all, or one request that asks for much would make other attempts wait."""
+        limits = self.ledger.limits
+        tokens = wanted.tokens if limits.tokens is None else min(wanted.tokens, limits.tokens)
+        return Reservation(tokens, wanted.usd if limits.usd is None else min(wanted.usd, limits.usd))
+
     def settle(self, wanted: Reservation, tokens: int, usd: float) -> None:
         """Book what a request really used in place of what it had reserved."""
+        wanted = self.share(wanted)
         self.ledger.settle(wanted, tokens, usd)
         self._run.ledger.settle(wanted, tokens, usd)
         self._run.ring()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Container
+from collections.abc import AsyncIterable, Container, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import anyio
 
+from securebench import _json
 from securebench.egress.broker.access import ModelAccess
 from securebench.egress.broker.admission import Headers, Route
 from securebench.egress.broker.body_rules import AdmittedBody
@@ -19,6 +20,12 @@ from securebench.egress.broker.scrubbing import Scrubber, scrubbed
 from securebench.egress.broker.upstream import Tries, Upstream, is_busy, is_denied, reply_headers
 
 PROBE_SECONDS = 60.0
+_PING = [{"role": "user", "content": "ping"}]
+_ONE_WORD: Mapping[str, Mapping[str, Any]] = {
+    "chat": {"messages": _PING, "max_tokens": 1},
+    "messages": {"messages": _PING, "max_tokens": 1},
+    "responses": {"input": "ping", "max_output_tokens": 16, "store": False},
+}
 
 
 class Interrupted(Exception):
@@ -125,16 +132,21 @@ async def _hand_over(data: bytes, draft: Draft, sink: ReplySink) -> None:
 
 
 async def fault_of(upstream: Upstream, access: ModelAccess, seen: Container[int]) -> str | None:
-    """What is wrong with a provider, seen by asking it ourselves what models it has; None if nothing.
+    """What is wrong with a provider, seen by asking it ourselves; None if nothing.
 
-    A key may be good for asking models and not for listing them: that it is refused counts only where the statuses
-    `seen` by the attempt say so too."""
+    It is asked for its models and for one word: a provider may list models and serve none. A key may be good for
+    asking models and not for listing them: that it is refused counts only where the statuses `seen` by the attempt
+    say so too."""
     listed = [end for end in access.provider.endpoints if end.method == "GET" and "{" not in end.path]
-    for endpoint in listed[:1]:
+    asked = [end for end in access.provider.endpoints if end.method == "POST" and end.kind in _ONE_WORD]
+    for endpoint in (*listed[:1], *asked[:1]):
+        ping = _ONE_WORD.get(endpoint.kind)
+        body = None if ping is None else _json.dumps({**ping, "model": access.model}).encode()
         status = None
         try:
             with anyio.move_on_after(PROBE_SECONDS):
-                async with upstream.open(Route(access, endpoint, endpoint.path, ""), (), None, Tries()) as response:
+                route = Route(access, endpoint, endpoint.path, "")
+                async with upstream.open(route, (), body, Tries()) as response:
                     status = response.status_code
         except Refused as refused:
             return f"{access.base_url}: {refused.message}"
