@@ -239,3 +239,7 @@ def test_what_went_out_is_evidence(bench: AgentBench) -> None:
     assert (first["status"], first["refused"]) == (200, None)
     assert second["status"] == 400
     assert "web_search" in second["refused"]
+    told = json.loads(bench.evidence(record, "trajectory.json"))["steps"]
+    assert told[1]["message"] == "POST /chat/completions for scripted-1: 200"
+    assert "refused" in told[2]["message"]
+    assert told[1]["metrics"]["completion_tokens"] == 5

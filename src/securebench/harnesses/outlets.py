@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from securebench._tasks import side_tasks
-from securebench.egress.broker import Broker, BrokerSession
+from securebench.egress.broker import Broker, BrokerSession, Exchange
 from securebench.egress.decisions import EgressLog
 from securebench.egress.proxy import proxy_environment, serve_proxy
 from securebench.egress.rules import EgressLimits, EgressRules
@@ -108,6 +108,11 @@ class Outlet:
         return self.broker.usage.as_json() if self.broker else {}
 
     @property
+    def exchanges(self) -> list[Exchange]:
+        """The requests to models so far."""
+        return self.broker.exchanges if self.broker else []
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         return self.broker.secrets if self.broker else ()
 
@@ -121,7 +126,7 @@ class Outlet:
         """What went through, in plain values."""
         shown: dict[str, Any] = {}
         if self.broker is not None:
-            shown["exchanges"] = [exchange.as_json() for exchange in self.broker.exchanges]
+            shown["exchanges"] = [exchange.as_json() for exchange in self.exchanges]
             shown["dropped_exchanges"] = self.broker.dropped_exchanges
         if self.rules is not None:
             shown["egress"] = {**self.log.summary(), "decisions": self.log.as_json()}
