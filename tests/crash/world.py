@@ -35,6 +35,7 @@ class KilledRun:
     rows: list[dict[str, Any]]
     attempts: int = 1
     command: str | list[str] = "sleep 0.02; echo 42"
+    sandbox: dict[str, Any] = field(default_factory=dict)
     output: Path = Path()
     temporary: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="crash-")))
     pids: list[int] = field(default_factory=list)
@@ -54,6 +55,7 @@ class KilledRun:
             "run": {"id": "crash", "output_dir": str(self.output), "attempts": self.attempts},
             "benchmark": {"manifest": "manifest.yaml", "tasks": "tasks.jsonl"},
             "harness": {"type": "command", "config": {"command": self.command}},
+            "sandbox": self.sandbox,
         }
         (self.directory / "tester.yaml").write_text(json.dumps(tester))
 

@@ -184,9 +184,16 @@ def clean_groups(mounts: str = "/proc/self/mounts") -> list[str]:
         # pathlib's own fails when a group of somebody else goes away meanwhile.
         found_here = (mount / name for name in glob.glob("*/securebench-*", root_dir=mount))  # noqa: PTH207
         stale = [group for group in found_here if is_stale(group.name)]
+        for group in stale:
+            remove_groups(_below(group))
         left = remove_groups(stale)
         found |= {group.name for group in stale if group not in left}
     return sorted(found)
+
+
+def _below(group: Path) -> list[Path]:
+    """Groups within a group, the innermost first: a daemon that was killed leaves those of its containers."""
+    return [Path(place, name) for place, names, _ in os.walk(group, topdown=False) for name in names]
 
 
 def _hierarchies(mounts: str) -> dict[frozenset[str], Path]:
