@@ -87,8 +87,8 @@ def clean_directories() -> list[str]:
     """Remove staging directories whose engine is gone; what was removed."""
     removed = []
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}-*"):
-        if is_stale(path.name) and not path.is_symlink() and path.stat().st_uid == os.getuid():
-            with suppress(OSError):
+        with suppress(OSError):  # another engine that starts now may be faster
+            if is_stale(path.name) and not path.is_symlink() and path.stat().st_uid == os.getuid():
                 remove_tree(path)
                 removed.append(str(path))
     return removed

@@ -331,3 +331,37 @@ def test_probe_is_quick_and_cached(bubblewrap: Box) -> None:
     first, second = anyio.run(main)
     assert first < 3  # 0.1 s on an idle machine; the suite shares it
     assert second < 0.01
+
+
+def test_engines_that_clean_up_at_the_same_time_do_not_trip_over_each_other(bubblewrap: Box) -> None:
+    """Each finds what the others are removing."""
+    controllers = find_controllers()
+    if controllers is None:
+        pytest.skip("no control groups can be made here")
+    program = (
+        "import anyio, sys\n"
+        "from securebench.sandboxes.select import make_sandbox\n"
+        "sys.stdin.readline()\n"
+        "anyio.run(make_sandbox('bubblewrap').clean)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    engines = [
+        subprocess.Popen([sys.executable, "-c", program], env=env, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    time.sleep(1)
+    parents = set(controllers.parents.values())
+    for number in range(200):
+        for parent in parents:
+            (parent / f"securebench-1-1-{number}").mkdir(exist_ok=True)
+        (Path(tempfile.gettempdir()) / f"securebench-1-1-{number}").mkdir(exist_ok=True)
+    ends = []
+    for engine in engines:
+        assert engine.stdin is not None
+        engine.stdin.write(b"\n")
+        engine.stdin.flush()
+    for engine in engines:
+        _, err = engine.communicate(timeout=60)
+        ends.append((engine.returncode, err.decode()[-500:]))
+    assert ends == [(0, "")] * 4
+    assert [path for parent in parents for path in parent.glob("securebench-1-1-*")] == []

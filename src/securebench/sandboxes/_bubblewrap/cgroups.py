@@ -290,6 +290,9 @@ def clean_leftovers() -> list[str]:
 
 
 def _kill_all(path: Path) -> None:
-    for line in (path / "cgroup.procs").read_text().split():
+    members = ""
+    with suppress(OSError):  # another engine that starts now was faster, and the group is gone
+        members = (path / "cgroup.procs").read_text()
+    for line in members.split():
         with suppress(ProcessLookupError):
             os.kill(int(line), 9)
