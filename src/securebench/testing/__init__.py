@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from securebench.candidates.extraction import artifact_for
+from securebench.environment import TaskEnvironment
 from securebench.errors import CandidateError
 from securebench.harnesses.base import ProducerRequest, Production
 
@@ -15,6 +16,9 @@ class ScriptedProducer:
     def __init__(self, script: Mapping[str, str | Exception]) -> None:
         self.script = script
         self.requests: list[ProducerRequest] = []
+
+    def memory(self, environment: TaskEnvironment) -> int:  # noqa: ARG002 — the protocol's shape
+        return 0
 
     async def produce(self, request: ProducerRequest) -> Production:
         self.requests.append(request)
