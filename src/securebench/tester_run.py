@@ -42,6 +42,7 @@ from securebench.engine.resume import open_run
 from securebench.engine.selection import select_tasks
 from securebench.errors import StoreError
 from securebench.families.registry import FAMILIES
+from securebench.harness_schema import ChatHarness, ClaudeCodeHarness, CodexHarness
 from securebench.harnesses.base import HarnessProducer
 from securebench.harnesses.factory import (
     Overlays,
@@ -67,6 +68,9 @@ from securebench.tester_config import TesterConfig
 def with_tester_overrides(config: TesterConfig, *, output_dir: Path | str | None = None) -> TesterConfig:
     """The configuration with command-line choices put in."""
     return config if output_dir is None else replace(config, output_dir=Path(output_dir).absolute())
+
+
+_WAITING_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,4 +270,7 @@ def _notice(progress: Progress, text: str) -> None:
 
 
 def _default_workers(config: TesterConfig) -> int:
-    return config.run.max_workers or len(os.sched_getaffinity(0))
+    """As many as there are cores; agents that mostly wait for a model are more, as far as memory lets them."""
+    cores = len(os.sched_getaffinity(0))
+    waiting = isinstance(config.harness, ChatHarness | CodexHarness | ClaudeCodeHarness)
+    return config.run.max_workers or (_WAITING_PER_CORE * cores if waiting else cores)

@@ -25,7 +25,7 @@ import click
 )
 @click.option("--output-dir", type=click.Path(path_type=Path), help="Write there instead of run.output_dir.")
 @click.option("--env-file", type=click.Path(path_type=Path), help="Read variables, such as API keys, from a file.")
-@click.option("--workers", type=click.IntRange(min=1), help="Attempts side by side; default: the number of cores.")
+@click.option("--workers", type=click.IntRange(min=1), help="Agents side by side; default: by cores and memory.")
 @click.option("--publishable", is_flag=True, help="Refuse whatever a published result must not rest on.")
 @click.option("--show-agent-output", is_flag=True, help="Mirror what agents print, here and to agent-trace.log.")
 @click.option("--show-command-output", is_flag=True, help="Show the commands that are run in sandboxes.")
