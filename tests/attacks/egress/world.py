@@ -89,6 +89,13 @@ def start_resolver(directory: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([program, f"--conf-file={directory / 'dnsmasq.conf'}"], stdout=log, stderr=log)
 
 
+def _some(sock: socket.socket) -> bytes:
+    """What comes next. Raises ConnectionError when nothing does any more."""
+    if not (data := sock.recv(65536)):
+        raise ConnectionError("the client is gone")
+    return data
+
+
 class HttpServer:
     """Keeps connections alive and believes Content-Length, as the servers do that smuggling works on."""
 
@@ -121,11 +128,11 @@ class HttpServer:
         if "content-length" in named:
             length = int(named["content-length"])
             while len(data) < length:
-                data += sock.recv(65536)
+                data += _some(sock)
             return data[:length], data[length:]
         if named.get("transfer-encoding") == "chunked":
             while not data.endswith(b"0\r\n\r\n"):
-                data += sock.recv(65536)
+                data += _some(sock)
             return data, b""
         return b"", data
 
