@@ -37,11 +37,13 @@ def dumps(value: Any) -> str:
     """One line of JSON with stable key order as given, readable Unicode, and no NaN or Infinity.
 
     Lone surrogates are escaped, so the text always encodes to UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(value)
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        return _ASCII_ENCODER.encode(value)
     # JSON allows these inside strings, line-splitting readers do not.
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
 
@@ -74,6 +76,8 @@ def _int(text: str) -> int:
     return int(text)
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int, strict=True
 )

@@ -8,10 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, overload
+from typing import Any, BinaryIO, overload
 
 from securebench import _fs, _json, _yaml
 from securebench._canonical import digest_bytes, digest_value
@@ -95,9 +98,7 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
 
     def _read(self, entry: RowIndex) -> BenchmarkRow:
         try:
-            with _fs.open_named(self.tasks_path) as file:
-                file.seek(entry.offset)
-                data = file.read(entry.length)
+            data = os.pread(self._tasks_file.fileno(), entry.length, entry.offset)
         except OSError as error:
             raise IntegrityError(f"{self.tasks_path}: {os_reason(error)}, but the pack was loaded from it") from error
         if hashlib.sha256(data).digest() != entry.sha256:
@@ -106,6 +107,14 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
         if isinstance(row, list):
             raise PackError(row)
         return BenchmarkRow(row, entry.line, _row_digest(data, row, self.manifest, self.file_digests))
+
+    @cached_property
+    def _tasks_file(self) -> BinaryIO:
+        """Opened by the first row that is read, closed when the pack is forgotten."""
+        stack = ExitStack()
+        file = stack.enter_context(_fs.open_named(self.tasks_path))
+        weakref.finalize(self, stack.close)
+        return file
 
     def row_digest(self, entry: RowIndex) -> str:
         """Of a row with its files, without reading it."""
