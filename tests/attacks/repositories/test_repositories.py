@@ -129,7 +129,7 @@ def test_sabotage_catches_what_makes_only_the_right_tests_pass(courts: dict[str,
     """A forger that knows which variants are true reports exactly those; it does so on broken code as well."""
     court = courts["intervals"]
     court.judge(court.repository.wrong)  # so that the suite is staged
-    [suite] = [suite for (name, _), suite in court.verifier._suites.items() if name == "intervals"]
+    [suite] = [suite for (name, *_), suite in court.verifier._suites.items() if name == "intervals"]
     true = sorted(str(truth) for truth in suite.staged.truths.values())
     false = [*sorted(str(d) for ds in suite.staged.decoys.values() for d in ds), str(suite.staged.canary)]
     lines = [f'{{"event":"test","id":"{t}","when":"call","outcome":"passed"}}' for t in true]

@@ -222,8 +222,6 @@ def test_code_that_is_not_one_block(chat: Chat, reply: str, reason: FailureReaso
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ([Turn("no such model", status=404)], "answered 404: no such model"),
-        ([Turn("no", status=403)], "answered 403"),
         ([Turn("temperature is not supported", status=400)], "answered 400: temperature is not supported"),
         ([Turn("42", faults=[Fault(status=500)] * 3)], "answered 500"),
         ([Turn("42", faults=[Fault(status=429)] * 3)], "answered 429"),
@@ -238,8 +236,14 @@ def test_faults_of_the_endpoint_are_the_hosts(chat: Chat, script: Script, messag
         chat(script)
 
 
+@pytest.mark.parametrize("status", [403, 404])
+def test_what_asking_again_would_not_change_is_the_operators(chat: Chat, status: int) -> None:
+    with pytest.raises(ConfigError, match=f"answered {status}: no such model"):
+        chat([Turn("no such model", status=status)])
+
+
 def test_a_wrong_key_is_the_operators_and_not_repeated(chat: Chat) -> None:
-    with pytest.raises(InfrastructureError, match="answered 401") as caught:
+    with pytest.raises(ConfigError, match="answered 401") as caught:
         chat([Turn("42")], key="sk-wrong-0123456789abcdef")
     assert "sk-wrong-0123456789abcdef" not in str(caught.value)
 
