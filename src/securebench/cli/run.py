@@ -73,6 +73,10 @@ def command(
             raise click.UsageError("--publishable refuses results without an audit; drop --unsafe")
         if limit is not None or tasks or tags:
             raise click.UsageError("--publishable runs the whole pack; drop --limit, --task and --tag")
+        if resume_anyway:
+            raise click.UsageError("--publishable needs one plan for all attempts; drop --resume-anyway")
+        if not config.records.sign:
+            raise click.UsageError("--publishable needs a seal; drop records.sign: false from the tester file")
         _check_publishable(config.manifest, config.tasks)
     with ExitStack() as stack:
         style = "quiet" if quiet else progress
