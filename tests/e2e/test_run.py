@@ -446,3 +446,21 @@ def test_an_interrupted_run_can_go_on_under_another_plan(bench: Any) -> None:
     verified = securebench("verify", work.output)
     assert verified.code == 0, verified.out
     assert "another plan" in verified.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "sections", "words"),
+    [
+        (["--resume-anyway"], {}, "one plan"),
+        (["--task", "t1"], {}, "whole pack"),
+        ([], {"records": {"sign": False}}, "needs a seal"),
+    ],
+)
+def test_publishable_refuses_what_a_result_must_not_rest_on(
+    bench: Any, flags: list[str], sections: dict[str, Any], words: str
+) -> None:
+    work = bench([question(1)], "echo 42")
+    work.config.write_text(json.dumps(json.loads(work.config.read_text()) | sections))
+    done = work.run("--publishable", *flags)
+    assert done.code == 2
+    assert words in done.err
