@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conformance.sandbox.box import processes_with
 from tests.crash.world import NOTHING, KilledRun, check_chain, leftovers_soon
 from tests.docker.engine import IMAGE, Imaged, containers_of, docker, own_containers
 from tests.e2e.workbench import question
@@ -100,7 +101,9 @@ class Daemon:
     def start(self) -> bool:
         (self.directory / "daemon.json").write_text("{}")
         place = self.directory
+        # A network of its own: told to have no bridge, a daemon removes docker0, which is another daemon's here.
         argv = [
+            "unshare", "--net",
             shutil.which("dockerd") or "/usr/sbin/dockerd", f"--config-file={place}/daemon.json",
             f"--data-root={place}/data", f"--exec-root={place}/exec", f"--pidfile={place}/pid", f"--host={self.host}",
             "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false",
@@ -127,6 +130,8 @@ class Daemon:
             self.ask("rm", "--force", *self.ask("ps", "--all", "--quiet").stdout.decode().split())
             self.process.terminate()
             self.process.wait(30)
+        for pid in processes_with(f"{self.directory}/exec/containerd"):  # whose daemon was killed
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

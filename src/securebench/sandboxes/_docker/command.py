@@ -61,6 +61,7 @@ class _Run:
         self._over = anyio.Event()
         self._hangup = anyio.Event()
         self._account = account
+        self._status: int | None = None  # of the client, which ends with the command's
         relay = self._relay = Relay(command.channels, self._hangup.set)
         # A stream that is a channel is the relay's; its pipe here has no writer and stays empty.
         command = replace(command, channels={})
@@ -110,15 +111,18 @@ class _Run:
             raise explain("starting a container", state.error.encode() or bytes(supervisor.stderr.data))
         if state.running:
             raise SandboxError("the container engine's client ended before the container did")
+        if supervisor.killed is None and (state.removed or self._status != state.exit_code):
+            # Whoever removes a container kills what is in it, and so does a daemon that starts again.
+            raise SandboxError("the container was ended from outside, by its removal or with the engine's daemon")
         limit, used = self._cpu_limit, self._account.read()
         seen = Observed(state.ending, supervisor.killed, int(state.oom_killed), limit, used.cpu_seconds)
         outcome, shown = decide(seen)
         return Ran(outcome, shown.exit_code, shown.signal, state, used, supervisor)
 
     async def _wait(self) -> int:
-        status = await self._process.wait()
+        self._status = await self._process.wait()
         await self._relay.delivered()
-        return status
+        return self._status
 
     def _end(self) -> None:
         self._over.set()

@@ -11,6 +11,7 @@ from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._outcome import Ending, from_bubblewrap
 
 _NEVER = 2000  # engines write the year 1 for "not yet"
+_GOING = frozenset({"removing", "dead"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class State:
     pid: int
     started: datetime | None
     finished: datetime | None
+    removed: bool = False  # or about to be
 
     @property
     def wall_seconds(self) -> float:
@@ -52,6 +54,7 @@ async def inspect(client: Client, name: str) -> State:
             pid=int(found.get("Pid", 0)),
             started=_time(str(found["StartedAt"])),
             finished=_time(str(found["FinishedAt"])),
+            removed=str(found.get("Status", "")) in _GOING,
         )
     except (KeyError, ValueError) as error:
         raise SandboxError(f"{doing}: the engine's answer lacks {error}") from error
