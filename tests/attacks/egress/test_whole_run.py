@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.attacks.egress.lab import Lab, in_lab
+from tests.docker.engine import IMAGE, docker
 from tests.e2e.workbench import Workbench, need_bubblewrap, question
 
 from securebench.candidates.store import CandidateStore
@@ -69,6 +72,23 @@ def test_a_task_reaches_what_it_names_and_nothing_else(lab: Lab, tmp_path: Path)
     assert egress["counts"]["allowed"]
     assert "evidence" in records["t2"]
     assert records["t2"]["evidence"] == {}
+
+
+@in_lab
+def test_the_same_holds_in_a_container(lab: Lab, tmp_path: Path) -> None:
+    if docker("image", "inspect", IMAGE).returncode:
+        (pytest.fail if os.environ.get("SECUREBENCH_CI") else pytest.skip)("Docker and its image: scripts/ci-docker")
+    environment = {"image": IMAGE, "network": {"allowed_domains": ["allowed.lab.test", "private.lab.test"]}}
+    before = len(lab.queries())
+    work = run(tmp_path, lab, [question(1, environment=environment)], sandbox={"backend": "docker"})
+    (record,) = work.records()
+    said = record["producer_stderr"].splitlines()
+    assert said[0] == "200", said
+    assert all("403" in line for line in said[1:]), said
+    assert record["producer_metadata"]["sandbox"] == "docker"
+    assert set(lab.queries()[before:]) <= {"allowed.lab.test", "private.lab.test"}, (
+        "Docker's resolver forwarded nothing"
+    )
 
 
 @in_lab
