@@ -79,16 +79,22 @@ class ChatHarnessProducer:
             answer: Answer | None = None
             candidate: CandidateArtifact | None = None
             failure: CandidateError | None = None
+            fault: str | None = None
             try:
                 answer = await self._ask(request, session, access, endpoint, question)
                 candidate = _candidate(request, answer)
             except CandidateError as error:
                 failure = error
+            except InfrastructureError as error:
+                if not any(exchange.status == 200 for exchange in session.exchanges):
+                    raise  # nobody answered, so asking again is no second try
+                fault = str(error)
         if answer is not None and request.on_output is not None:
             request.on_output("stdout", _plain(answer.text or answer.refusal or "").encode() + b"\n")
         return Production(
             candidate=candidate,
             failure=failure,
+            fault=fault,
             stdout=_shown(answer),
             metadata=self._metadata(access, answer) | extracted(candidate),
             usage=session.usage.as_json(),

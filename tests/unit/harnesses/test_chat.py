@@ -226,14 +226,26 @@ def test_code_that_is_not_one_block(chat: Chat, reply: str, reason: FailureReaso
         ([Turn("42", faults=[Fault(status=500)] * 3)], "answered 500"),
         ([Turn("42", faults=[Fault(status=429)] * 3)], "answered 429"),
         ([Turn("42", faults=[Fault(drop=True)] * 3)], "cannot be reached"),
-        ([Turn("42", faults=[Fault(cut_after=30)] * 3)], "broke off"),
-        ([Turn(raw=b"<html>")], "did not answer as expected"),
-        ([Turn(raw=b"{}")], "did not answer as expected: not in the shape of the chat API"),
     ],
 )
 def test_faults_of_the_endpoint_are_the_hosts(chat: Chat, script: Script, message: str) -> None:
     with pytest.raises(InfrastructureError, match=message):
         chat(script)
+
+
+@pytest.mark.parametrize(
+    ("turn", "message"),
+    [
+        (Turn("42", faults=[Fault(cut_after=30)] * 3), "broke off"),
+        (Turn(raw=b"<html>"), "did not answer as expected"),
+        (Turn(raw=b"{}"), "did not answer as expected: not in the shape of the chat API"),
+    ],
+)
+def test_a_reply_that_had_begun_is_never_asked_for_again(chat: Chat, turn: Turn, message: str) -> None:
+    production = chat([turn])
+    assert production.fault is not None
+    assert message in production.fault
+    assert (production.candidate, production.usage["requests"]) == (None, 1)
 
 
 @pytest.mark.parametrize("status", [403, 404])
