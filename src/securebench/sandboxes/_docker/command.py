@@ -8,6 +8,7 @@ carry the command's bytes and nothing of the engine's. What it used is read when
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from dataclasses import dataclass, replace
@@ -29,6 +30,9 @@ from securebench.sandboxes.base import Command, Limits, Outcome, SandboxSpec
 
 _START_SECONDS = 120.0
 """How long a container may take to start before the daemon counts as hung; the command's own time begins after."""
+
+_ALL_OF_IT = 0.98
+"""The part of a memory limit that is as good as all: a kernel hands memory to its groups in small batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +119,16 @@ class _Run:
             # Whoever removes a container kills what is in it, and so does a daemon that starts again.
             raise SandboxError("the container was ended from outside, by its removal or with the engine's daemon")
         limit, used = self._cpu_limit, self._account.read()
-        seen = Observed(state.ending, supervisor.killed, int(state.oom_killed), limit, used.cpu_seconds)
+        starved = state.oom_killed or self._was_starved(state, used)
+        seen = Observed(state.ending, supervisor.killed, int(starved), limit, used.cpu_seconds)
         outcome, shown = decide(seen)
         return Ran(outcome, shown.exit_code, shown.signal, state, used, supervisor)
+
+    def _was_starved(self, state: State, used: Counts) -> bool:
+        """Killed, having used all its memory. The engine's own word for it is lost where the container's group goes
+        away before the engine has read the kernel's notice."""
+        full = used.peak_memory is not None and used.peak_memory >= self._limits.memory * _ALL_OF_IT
+        return full and state.ending.signal == signal.SIGKILL
 
     async def _wait(self) -> int:
         self._status = await self._process.wait()

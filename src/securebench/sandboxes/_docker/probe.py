@@ -157,27 +157,19 @@ async def _local_images(client: Client) -> list[Image]:
 
 
 async def _look(engine: Engine, image: Image) -> tuple[Engine, dict[Guarantee, Finding]]:
-    results: dict[str, SandboxResult] = {}
-    ledgers: list[Ledger | None] = []
-
-    async def run(name: str, script: str, memory: int, *mounts: Scratch) -> None:
+    async def run(script: str, memory: int, *mounts: Scratch) -> tuple[SandboxResult, Ledger | None]:
         limits = Limits(wall_seconds=20, memory=memory, pids=32, tmp=MIB)
         spec = SandboxSpec(root=ImageRoot(image.reference), mounts=mounts, network=Network.LOOPBACK, limits=limits)
         async with open_session(engine, spec, image) as session:
-            if mounts:
-                ledgers.append(session.ledger())
-            results[name] = await session.run(Command(("/bin/sh", "-c", script)))
+            ledger = session.ledger() if mounts else None
+            return await session.run(Command(("/bin/sh", "-c", script))), ledger
 
-    try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run, "look", _LOOK, 128 * MIB, Scratch("/securebench", MIB))
-            tasks.start_soon(run, "eat", _EAT, 64 * MIB)
-    except BaseExceptionGroup as group:
-        raise group.exceptions[0] from None
-    if results["look"].exit_code == 127:
+    looked, ledger = await run(_LOOK, 128 * MIB, Scratch("/securebench", MIB))
+    if looked.exit_code == 127:
         raise SandboxError(f"image {image.reference} has no /bin/sh")
-    seen = judge(results["look"].stdout.data.decode("utf-8", "replace"), results["eat"].outcome)
-    return replace(engine, ledger=ledgers[0]), seen
+    engine = replace(engine, ledger=ledger)  # `run` uses it too: what a container ate is known better with it
+    eaten, _ = await run(_EAT, 64 * MIB)
+    return engine, judge(looked.stdout.data.decode("utf-8", "replace"), eaten.outcome)
 
 
 def judge(text: str, eaten: Outcome, release: str = "") -> dict[Guarantee, Finding]:
