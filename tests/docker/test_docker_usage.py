@@ -12,10 +12,13 @@ from tests.conformance.sandbox.box import PYTHON
 from tests.docker.engine import Imaged, said
 
 from securebench._leftovers import owned_name
+from securebench.sandboxes._docker import command as _docker_command
 from securebench.sandboxes._docker import owner as _docker_owner
 from securebench.sandboxes._docker.accounts import Ledger, clean_groups
+from securebench.sandboxes._docker.client import Client
 from securebench.sandboxes._docker.session import Engine
-from securebench.sandboxes.base import MIB, Command, Limits, SandboxSpec, Usage, run_once
+from securebench.sandboxes._docker.state import State, inspect
+from securebench.sandboxes.base import MIB, Command, Limits, Outcome, SandboxSpec, Usage, run_once
 from securebench.sandboxes.docker import DockerSandbox
 
 WORK = (
@@ -136,3 +139,21 @@ def test_the_switch_of_a_dead_engine_removes_them(
     for process in _docker_owner.DeadMan._forsaken:
         process.close_now()
     _docker_owner.DeadMan._forsaken.clear()
+
+
+@pytest.mark.usefixtures("ledger")
+@pytest.mark.parametrize(
+    ("program", "outcome"),
+    [("bytearray(b'x' * (200 << 20))", Outcome.OUT_OF_MEMORY), ("import os; os.kill(os.getpid(), 9)", Outcome.SIGNALLED)],
+)
+def test_memory_used_up_is_seen_where_the_engine_missed_it(
+    sandbox: Imaged, monkeypatch: pytest.MonkeyPatch, program: str, outcome: Outcome
+) -> None:
+    """The kernel's notice is lost with the container's group; seen once in a dozen on a busy host."""
+
+    async def deaf(client: Client, name: str) -> State:
+        return replace(await inspect(client, name), oom_killed=False)
+
+    monkeypatch.setattr(_docker_command, "inspect", deaf)
+    spec = SandboxSpec(limits=Limits(wall_seconds=60, memory=64 * MIB))
+    assert anyio.run(run_once, sandbox, spec, Command((PYTHON, "-c", program))).outcome is outcome
