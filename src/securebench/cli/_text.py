@@ -1,32 +1,15 @@
-"""Text from strangers, made safe to show: control and invisible characters become visible escapes."""
+"""Words for the terminal: text from strangers made safe to show, and our own name."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-import unicodedata
 
+from securebench._text import one_line, visible
 
-def visible(text: str, keep: str = "\n\t") -> str:
-    """No escape sequence, carriage return or bidirectional override reaches the terminal."""
-    return "".join(char if char in keep or _harmless(char) else _escape(char) for char in text)
-
-
-def one_line(text: str, width: int) -> str:
-    """The same on one line, cut to `width`."""
-    flat = " ".join(visible(text).split())
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
+__all__ = ["one_line", "program", "visible"]
 
 
 def program() -> str:
     """How the person called us, so that what we tell them to type works as it stands."""
     return "securebench" if shutil.which("securebench") or not sys.argv[0] else sys.argv[0]
-
-
-def _harmless(char: str) -> bool:
-    return char.isprintable() or unicodedata.category(char) == "Zs"
-
-
-def _escape(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
