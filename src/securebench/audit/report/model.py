@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 
 class Mark(StrEnum):
@@ -53,9 +52,12 @@ class Section:
     rows: tuple[tuple[str, str], ...] = ()
 
 
-_WORDS: Mapping[Mark, str] = MappingProxyType(
-    {Mark.OK: "passed", Mark.SKIPPED: "not looked at", Mark.WARNING: "warnings", Mark.FAILED: "failed"}
-)
+_WORDS: Mapping[Mark, str] = {
+    Mark.OK: "passed",
+    Mark.SKIPPED: "not looked at",
+    Mark.WARNING: "warnings",
+    Mark.FAILED: "failed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Report:
     findings: tuple[Finding, ...]
     lead: str = ""
     rules: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[Mark, str] = _WORDS
+    words: Mapping[Mark, str] = field(default_factory=lambda: _WORDS)
     sections: tuple[Section, ...] = ()
 
     def cell(self, group: str, column: str) -> tuple[Finding, ...]:
