@@ -89,18 +89,22 @@ def shown(raw: bytes | str) -> str:
 
 
 class EgressLog:
-    """The decisions of one attempt: the first `limit` of them with the time they were made, all of them counted."""
+    """The decisions of one attempt: the first `limit` of each kind with the time they were made, all of them counted.
+
+    Of each kind, so that refusals, which cost a client nothing, cannot crowd out what it was let through to."""
 
     def __init__(self, limit: int = MAX_DECISIONS, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
         self._clock = clock
         self._start = clock()
         self._entries: list[tuple[float, Decision]] = []
+        self._kept: Counter[Kind] = Counter()
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, decision: Decision) -> None:
         self._counts[decision.kind.value, decision.reason] += 1
-        if len(self._entries) < self._limit:
+        if self._kept[decision.kind] < self._limit:
+            self._kept[decision.kind] += 1
             self._entries.append((self._clock() - self._start, decision))
 
     @property

@@ -26,7 +26,7 @@ from securebench.egress.requests import END, MAX_HEAD, Ask, asked_for, read_ask,
 from securebench.egress.resolver import Resolve, system_resolver
 from securebench.egress.rules import EgressRules
 from securebench.egress.splicing import splice
-from securebench.egress.wire import Wire, dial
+from securebench.egress.wire import Dial, Wire, dial
 
 WAITING = 64  # connections that have not been let through yet
 PATIENCE = 500  # refusals that are answered at once
@@ -34,10 +34,17 @@ DELAY = 0.5
 
 
 async def serve_proxy(
-    listener: socket.socket, rules: EgressRules, log: EgressLog, *, resolve: Resolve = system_resolver
+    listener: socket.socket,
+    rules: EgressRules,
+    log: EgressLog,
+    *,
+    resolve: Resolve = system_resolver,
+    connect: Dial | None = None,
 ) -> None:
     """Answer on `listener` until cancelled, or until the listener is closed. One call is one attempt."""
-    attempt = _Attempt(rules, log, resolve, Allowance(rules.limits), Crowd(rules.limits.open + WAITING))
+    attempt = _Attempt(
+        rules, log, resolve, connect or dial, Allowance(rules.limits), Crowd(rules.limits.open + WAITING)
+    )
     async with anyio.create_task_group() as tasks:
         while (sock := await _accept(listener, attempt.crowd)) is not None:
             attempt.crowd.enter()
@@ -78,6 +85,7 @@ class _Attempt:
     rules: EgressRules
     log: EgressLog
     resolve: Resolve
+    connect: Dial
     allowance: Allowance
     crowd: Crowd
 
@@ -183,7 +191,7 @@ class _Visit:
         with anyio.move_on_after(self._attempt.rules.limits.request_seconds):
             for address in map(str, addresses):
                 try:
-                    return await dial(address, port), address
+                    return await self._attempt.connect(address, port), address
                 except OSError:
                     continue
         raise Refused(Reason.UNREACHABLE)

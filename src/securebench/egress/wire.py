@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import anyio
@@ -55,6 +56,10 @@ class Wire:
 
     def close(self) -> None:
         self._sock.close()
+
+
+Dial = Callable[[str, int], Awaitable[Wire]]
+"""A connection to a numeric address and port. Raises OSError."""
 
 
 async def dial(address: str, port: int) -> Wire:

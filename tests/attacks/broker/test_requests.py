@@ -438,6 +438,18 @@ def test_a_local_server_is_not_made_to_fetch_either(part: dict[str, Any]) -> Non
     refused({"messages": _user(part)}, "openai_compatible")
 
 
+@pytest.mark.parametrize(
+    "options", [{"chat_template": "x"}, {"tools": []}, {"enable_thinking": {"chat_template": "x"}}, "x", ["x"]]
+)
+def test_a_template_among_options_is_refused_like_one_that_stands_alone(options: Any) -> None:
+    refused({"chat_template_kwargs": options}, "openai_compatible")
+
+
+def test_options_of_templates_pass_and_templates_do_where_they_are_allowed() -> None:
+    passes({"chat_template_kwargs": {"enable_thinking": False}}, "openai_compatible")
+    passes({"chat_template_kwargs": {"chat_template": "x"}}, "openai_compatible", features=["templates"])
+
+
 def test_inline_files_pass() -> None:
     for text in ("eA==", "data:application/pdf;base64,eA=="):
         passes({"messages": _user({"type": "file", "file": {"file_data": text, "filename": "x: y.pdf"}})})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from securebench.egress.broker.exchange import Exchange, ExchangeLog
 from securebench.egress.decisions import MAX_SHOWN, Decision, EgressLog, Kind, Reason, Refused, shown
 from securebench.egress.proxy import proxy_environment
 from securebench.egress.replies import refusal, tls_refusal
@@ -85,10 +86,11 @@ def test_the_log_keeps_the_first_and_counts_all() -> None:
         now[0] += 1
         log.add(Decision(Kind.REFUSED, Reason.NOT_ALLOWED, host, "443"))
     log.add(Decision(Kind.ENDED, Reason.CLOSED, "a", "443", 1, 2, 3.00049, "1.1.1.1"))
-    assert [(entry["at"], entry["host"]) for entry in log.as_json()] == [(1.0, "a"), (2.0, "b")]
-    assert log.dropped == 2
+    shown = [(entry["at"], entry["host"], entry["kind"]) for entry in log.as_json()]
+    assert shown == [(1.0, "a", "refused"), (2.0, "b", "refused"), (3.0, "a", "ended")]
+    assert log.dropped == 1
     assert log.count(Kind.REFUSED) == log.count(Kind.REFUSED, Reason.NOT_ALLOWED) == 3
-    assert log.summary() == {"counts": {"ended": {"closed": 1}, "refused": {"not_allowed": 3}}, "kept": 2, "dropped": 2}
+    assert log.summary() == {"counts": {"ended": {"closed": 1}, "refused": {"not_allowed": 3}}, "kept": 3, "dropped": 1}
     assert json.loads(json.dumps(log.as_json())) == log.as_json()
 
 
@@ -114,3 +116,13 @@ def test_programs_find_the_proxy_by_the_usual_variables() -> None:
     environment = proxy_environment(3128)
     assert environment["HTTPS_PROXY"] == environment["http_proxy"] == "http://127.0.0.1:3128"
     assert "127.0.0.1" in environment["NO_PROXY"].split(",")
+
+
+def test_requests_that_cost_nothing_do_not_crowd_out_those_of_models() -> None:
+    log = ExchangeLog(limit=2)
+    for number in range(5):
+        log.add(Exchange(number, 0.0, "openai", "GET", "/models"))
+        log.add(Exchange(number, 0.0, "openai", "POST", "/chat/completions", refused="model_not_allowed"))
+    log.add(Exchange(9, 0.0, "openai", "POST", "/chat/completions", model="gpt-5"))
+    assert [exchange.model for exchange in log.kept] == [None] * 4 + ["gpt-5"]
+    assert log.dropped == 6

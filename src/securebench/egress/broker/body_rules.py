@@ -1,7 +1,7 @@
 """Whether the body of a request may be sent to the provider.
 
 - It is one strict JSON object, of bounded size and depth, and is sent as it was judged: written anew, never as it came.
-- Its fields are listed ones; a field with listed values has one of them.
+- Its fields are listed ones; a field with listed values has one of them, a field of options listed keys only.
 - It asks for a permitted model.
 - Its tools are of listed types: those the agent runs itself. What a provider runs or fetches is not on the list.
 - Typed parts of its content are of listed types; nothing in them names a stored file or an address to be fetched.
@@ -112,12 +112,25 @@ class _Judge:
         for name, value in body.items():
             if name not in self.allowed_fields:
                 raise self._refused(f"the field {name[:80]!r}", fields=name)
+            self._options(name, value)
             allowed = self.rules.values.get(name)
             if allowed is None:
                 continue
             more = [choice for values in self.more_values for choice in values.get(name, ())]
             if not any(type(value) is type(choice) and value == choice for choice in (*allowed, *more)):
                 raise self._refused(f"this value of the field {name!r}", value=(name, value))
+
+    def _options(self, name: str, value: Any) -> None:
+        listed = self.rules.options.get(name)
+        if listed is None or value is None:
+            return
+        if not isinstance(value, dict):
+            raise Refused(400, "invalid_request_error", f"the field {name} must be an object")
+        for key, word in value.items():
+            if key not in listed and (key in self.rules.fields or key not in self.allowed_fields):
+                raise self._refused(f"{key[:80]!r} in the field {name!r}", fields=key)
+            if isinstance(word, list | dict):
+                raise Refused(400, "invalid_request_error", f"{key[:80]!r} in the field {name} must be a plain value")
 
     def tools(self, tools: Any, depth: int = 0) -> None:
         if tools is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -76,19 +77,26 @@ class ReplySink(Protocol):
 
 
 class ExchangeLog:
-    """The first exchanges of an attempt in full, the rest as a number."""
+    """The first exchanges of an attempt in full, the rest as a number.
 
-    def __init__(self) -> None:
+    Those that named a model, those that did not and those that were refused are counted apart: asking for what costs
+    nothing cannot crowd out what was asked of a model."""
+
+    def __init__(self, limit: int = MAX_EXCHANGES) -> None:
         self.kept: list[Exchange] = []
         self.dropped = 0
+        self._limit = limit
         self._numbers = 0
+        self._sorts: Counter[tuple[bool, bool]] = Counter()
 
     def number(self) -> int:
         self._numbers += 1
         return self._numbers
 
     def add(self, exchange: Exchange) -> None:
-        if len(self.kept) >= MAX_EXCHANGES:
+        sort = exchange.refused is not None, exchange.model is not None
+        self._sorts[sort] += 1
+        if self._sorts[sort] > self._limit:
             self.dropped += 1
         else:
             self.kept.append(exchange)

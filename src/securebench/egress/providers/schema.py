@@ -60,10 +60,13 @@ class Agent(ClosedModel):
 
 
 class Rules(ClosedModel):
-    """What may stand in a body. Names may hold `*` for any text."""
+    """What may stand in a body. Names may hold `*` for any text.
+
+    `options` are fields that hold an object of plain values, with the keys it may have."""
 
     fields: tuple[Word, ...] = ()
     values: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    options: dict[str, tuple[Word, ...]] = Field(default_factory=dict)
     content: tuple[Word, ...] = ()
     types: tuple[Word, ...] = ()
     tools: tuple[Word, ...] = ()
