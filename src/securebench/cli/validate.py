@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from securebench.audit.pack_controls import ControlReport
+from securebench.audit.pack.controls import ControlReport
 from securebench.benchmark_pack import BenchmarkPack
 
 if TYPE_CHECKING:
-    from securebench.audit.pack_trials import Trial, TrialReport
+    from securebench.audit.pack.trials import Trial, TrialReport
 
 SHOWN = 20
 
@@ -29,7 +29,7 @@ def command(pack: Path, as_json: bool, no_run: bool, quiet: bool) -> int:
     controls: empty, shape-only, echo of the question, all options at once. Each task that executes code is tried in
     sandboxes: doing nothing must fail, the reference solution must pass, every mutant must fail. What comes out
     otherwise is a fault of the pack (exit 1)."""
-    from securebench.audit.pack_controls import load_with_controls
+    from securebench.audit.pack.controls import load_with_controls
     from securebench.benchmark_pack import find_pack
     from securebench.errors import ConfigError
 
@@ -52,7 +52,7 @@ def command(pack: Path, as_json: bool, no_run: bool, quiet: bool) -> int:
 
 
 def _try(pack: BenchmarkPack, quiet: bool) -> TrialReport | None:
-    from securebench.audit.pack_trials import runs_code, try_pack
+    from securebench.audit.pack.trials import runs_code, try_pack
 
     if not runs_code(pack):
         return None

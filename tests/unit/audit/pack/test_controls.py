@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.packs import changed, row, write_pack
 
-from securebench.audit import pack_controls
-from securebench.audit.pack_controls import ControlReport, load_with_controls
+from securebench.audit.pack import shares as sharing
+from securebench.audit.pack.controls import ControlReport, load_with_controls
 from securebench.errors import InfrastructureError, PackError
 
 
@@ -46,14 +46,14 @@ def test_a_row_that_rewards_an_echo_is_found_with_its_line(tmp_path: Path) -> No
 def test_sharing_the_work_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: int) -> None:
     directory = write_pack(tmp_path, rows(40))
     alone = check(directory)
-    monkeypatch.setattr(pack_controls, "_shares", lambda _: shares)
+    monkeypatch.setattr(sharing, "_shares", lambda _: shares)
     shared = check(directory)
     assert shared.as_json() == alone.as_json()
     assert len(shared.violations) >= 8
 
 
 def test_a_broken_pack_is_refused_and_no_helper_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack_controls, "_shares", lambda _: 3)
+    monkeypatch.setattr(sharing, "_shares", lambda _: 3)
     directory = write_pack(tmp_path, [*rows(9), "{"])
     before = children()
     with pytest.raises(PackError, match=r"tasks\.jsonl:10"):
@@ -62,7 +62,7 @@ def test_a_broken_pack_is_refused_and_no_helper_remains(tmp_path: Path, monkeypa
 
 
 def test_a_helper_that_fails_is_not_taken_for_a_clean_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack_controls, "_shares", lambda _: 2)
-    monkeypatch.setattr(pack_controls, "_share", lambda *_: 1 / 0)
+    monkeypatch.setattr(sharing, "_shares", lambda _: 2)
+    monkeypatch.setattr(sharing, "_share", lambda *_: 1 / 0)
     with pytest.raises(InfrastructureError, match="another process"):
         check(write_pack(tmp_path, rows(6)))

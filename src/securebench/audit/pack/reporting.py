@@ -1,0 +1,66 @@
+"""Notes of the checks, made findings: one for everything found, one for each rule that found nothing, one verdict for
+each row."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+from securebench.audit.pack.notes import Note
+from securebench.audit.pack.rules import GROUPS, RULES, VERDICT, VERDICT_RULE
+from securebench.audit.report.model import Finding, Mark, Place, Report
+from securebench.benchmark_pack import BenchmarkPack
+
+PACK = "pack"
+"""The column of what is about no family in particular."""
+_WEIGHT = {mark: weight for weight, mark in enumerate(Mark)}
+
+
+def make_report(
+    pack: BenchmarkPack, notes: Iterable[Note], looked: Mapping[str, str], facts: Mapping[str, str]
+) -> Report:
+    """`looked` says of each rule that was looked at, what was; a rule that is missing there was skipped."""
+    families = {entry.id: entry.family for entry in pack.entries}
+    order = sorted(notes, key=lambda note: (list(RULES).index(note.rule), note.line))
+    findings = [_finding(pack, note, families) for note in order]
+    findings += _quiet(looked, {finding.rule for finding in findings})
+    findings += _verdicts(pack, findings)
+    findings.sort(key=lambda finding: list(GROUPS).index(finding.group))
+    columns = tuple(dict.fromkeys((PACK, *sorted({entry.family for entry in pack.entries}))))
+    passed = all(finding.mark is not Mark.FAILED for finding in findings)
+    return Report(f"Audit of {pack.manifest.id}", passed, time.time(), facts, GROUPS, columns, tuple(findings))
+
+
+def _finding(pack: BenchmarkPack, note: Note, families: Mapping[str, str]) -> Finding:
+    rule = RULES[note.rule]
+    path = pack.manifest_path if note.in_manifest else pack.tasks_path
+    place = Place(path.name, note.line or 1) if note.line or note.in_manifest else Place(path.name)
+    column = note.column or families.get(note.task, PACK)
+    return Finding(
+        rule.id, rule.title, rule.group, column, note.mark or rule.mark, note.detail, rule.fix, place, note.task
+    )
+
+
+def _quiet(looked: Mapping[str, str], loud: Collection[str]) -> Iterable[Finding]:
+    for rule in RULES.values():
+        if rule.id not in loud and rule.id != VERDICT_RULE:
+            mark = Mark.OK if rule.id in looked else Mark.SKIPPED
+            detail = looked.get(rule.id, "nothing in this pack to look at, or it was not asked for")
+            yield Finding(rule.id, rule.title, rule.group, PACK, mark, detail)
+
+
+def _verdicts(pack: BenchmarkPack, findings: Iterable[Finding]) -> Iterable[Finding]:
+    by_task: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if finding.subject:
+            by_task[finding.subject].append(finding)
+    rule, path = RULES[VERDICT_RULE], pack.tasks_path.name
+    for entry in pack.entries:
+        found = [finding for finding in by_task.get(entry.id, ()) if finding.mark in (Mark.WARNING, Mark.FAILED)]
+        mark = max((finding.mark for finding in found), key=_WEIGHT.__getitem__, default=Mark.OK)
+        names = ", ".join(dict.fromkeys(finding.rule for finding in found))
+        detail = f"see {names}" if found else "nothing was found against it"
+        yield Finding(
+            rule.id, rule.title, VERDICT, entry.family, mark, detail, "", Place(path, entry.line), subject=entry.id
+        )
