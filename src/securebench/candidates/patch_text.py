@@ -95,6 +95,8 @@ class _Scanner:
             if key in {"rename", "copy"}:
                 moved["from" if " from " in self._line()[:12] else "to"] = name
             self._at += 1
+        if not header.strip():
+            self._refuse("names no file", start)
         if self._line() == "GIT binary patch":
             self._binary()
             return Section(shown(header), ())
@@ -125,7 +127,7 @@ class _Scanner:
         self._at += 1
         names = [line[4:].partition("\t")[0].rstrip("\r") for line in (old, new)]
         cleaned = ["" if name == "/dev/null" else name for name in names]
-        if not any(cleaned):
+        if not any(map(_stripped, cleaned)):
             self._refuse("names no file", self._at - 1)
         return cleaned[0], cleaned[1]
 
