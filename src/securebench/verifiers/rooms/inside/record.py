@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import time
 from typing import Any, Callable
 
 from securebench.verifiers.rooms.inside.remote import CandidateBroken, Link, StaleRemote, WorkerLost
 
+_OURS = ("OpaqueValue", "CannotCross")
 MAX_WORKERS = 12  # of one suite; tests are dealt out to them
 
 
@@ -62,4 +64,7 @@ def reason(error: BaseException) -> str:
         return "worker lost"
     if isinstance(error, CandidateBroken):
         return "does not load"
-    return "wrong" if isinstance(error, AssertionError) else "raised " + type(error).__name__
+    if isinstance(error, AssertionError):
+        return "wrong"
+    name = type(error).__name__  # any other name could spell out what the candidate was called with
+    return "raised " + (name if hasattr(builtins, name) or name in _OURS else "an error of its own")

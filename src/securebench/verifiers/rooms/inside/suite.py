@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from securebench.verifiers.rooms.inside.names import modules, prompt_helpers, wanted_names
 from securebench.verifiers.rooms.inside.record import PackBroken, Recorder, reason
-from securebench.verifiers.rooms.inside.remote import Link, Remote, StaleRemote
+from securebench.verifiers.rooms.inside.remote import Link, Remote, StaleRemote, catches_assertions
 
 TESTS = "hidden_tests"
 CANDIDATE_MODULES = ("candidate", "solution")
@@ -45,6 +45,7 @@ class Suite:
     def __init__(self, start: dict[str, Any], link: Link) -> None:
         self.code, self.entry, self.link = start["code"], start["entry"], link
         self.random = random.Random(start["seed"])
+        link.may_stop = "StopIteration" in self.code or "StopAsyncIteration" in self.code
         try:
             self.tree = ast.parse(self.code)
             compile(self.tree, TESTS, "exec")
@@ -64,6 +65,8 @@ class Suite:
         self.link.requests += len(found)
         bound = dict(self.helpers)
         for name, value in found.items():
+            if catches_assertions(value):
+                continue  # as if it were not there
             bound[name] = value._renewed_by("get", None, name) if isinstance(value, Remote) else value
         return bound
 
