@@ -75,6 +75,12 @@ class DockerSandbox:
         """The id of an image the engine has, by which it is run. Raises SandboxUnavailable, SandboxError."""
         return (await self._image(find_client(self._engine), reference_of(ImageRoot(reference)))).id
 
+    async def images(self) -> list[str]:
+        """The names of the images the engine has, sorted. Raises SandboxUnavailable, SandboxError."""
+        args = ["image", "ls", "--format", "{{.Repository}}:{{.Tag}}"]
+        names = await find_client(self._engine).ask("listing images", args)
+        return sorted({name for name in names.split() if "<none>" not in name})
+
     async def fetch(self, root: ImageRoot, on_progress: OnProgress) -> None:
         """Pull an image, unless this engine could not run it anyway. Raises SandboxUnavailable, SandboxError."""
         reference = reference_of(root)

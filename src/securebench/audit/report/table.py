@@ -20,7 +20,7 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
         if number == _MOST and not verbose:
             yield f"… and {len(shown) - number} more (--json shows all of them)"
             break
-        yield from _finding(finding, report)
+        yield from _finding(finding)
     yield ""
     yield from (f"{name}: {one_line(value, 200)}" for name, value in report.facts.items())
     yield f"{visible(report.title)}: {counted(report.findings, report.words)}"
@@ -49,7 +49,7 @@ def _cell(findings: tuple[Finding, ...]) -> str:
     return f"{number if mark is Mark.OK else f'{number} of {len(findings)}'} {GLYPHS[mark]}"
 
 
-def _finding(finding: Finding, report: Report) -> Iterator[str]:
+def _finding(finding: Finding) -> Iterator[str]:
     where = f" ({one_line(finding.place.path, 120)}:{finding.place.line})" if finding.place else ""
     name = one_line(finding.subject or finding.rule, 120)
     yield ""

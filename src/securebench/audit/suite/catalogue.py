@@ -5,8 +5,8 @@ Another package adds attacks with an entry point of the group `securebench.attac
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -24,6 +24,7 @@ class Catalogue:
     classes: tuple[Class, ...]
     threats: tuple[Threat, ...]
     attacks: tuple[Attack, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)  # the file of each attack, as in its repository
 
     def threat(self, identity: str) -> Threat:
         return next(threat for threat in self.threats if threat.id == identity)
@@ -46,10 +47,12 @@ def load_catalogue() -> Catalogue:
     classes: list[Class] = []
     threats: list[Threat] = []
     found: list[Attack] = []
+    sources: dict[str, str] = {}
     for module in _modules():
         classes += [module.CLASS] if hasattr(module, "CLASS") else []
         threats += getattr(module, "THREATS", ())
         found += module.ATTACKS
+        sources |= {attack.id: _source(module) for attack in module.ATTACKS}
     for name, ids in (("threat", [threat.id for threat in threats]), ("attack", [attack.id for attack in found])):
         if twice := {identity for identity in ids if ids.count(identity) > 1}:
             raise ConfigError(f"the catalogue has each of these {name}s twice: {', '.join(sorted(twice))}")
@@ -58,7 +61,7 @@ def load_catalogue() -> Catalogue:
         raise ConfigError(f"these attacks belong to no threat: {', '.join(sorted(unknown))}")
     threats.sort(key=lambda threat: threat.id)
     found.sort(key=lambda attack: attack.threat)
-    return Catalogue(tuple(sorted(classes, key=lambda one: one.letter)), tuple(threats), tuple(found))
+    return Catalogue(tuple(sorted(classes, key=lambda one: one.letter)), tuple(threats), tuple(found), sources)
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -66,6 +69,12 @@ def _modules() -> Iterator[ModuleType]:
         yield import_module(info.name)
     for point in entry_points(group=ENTRY_POINTS):
         yield point.load()
+
+
+def _source(module: ModuleType) -> str:
+    own = module.__name__.startswith(attacks.__name__)
+    path = module.__name__.replace(".", "/") + ("/__init__" if hasattr(module, "__path__") else "")
+    return f"{'src/' if own else ''}{path}.py"
 
 
 def _means(word: str, attack: Attack) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import anyio
 
 from securebench._leftovers import staging_directory
+from securebench._text import visible
 from securebench.audit.suite.attack import Attack, End, Ground, NotHere, Play, Seen
 from securebench.audit.suite.catalogue import Catalogue
 from securebench.audit.suite.result import NO_BACKEND, Row, SuiteResult, Verdict
@@ -16,6 +17,8 @@ from securebench.sandboxes.base import Root, Sandbox
 
 PLAY_SECONDS = 180.0
 """No play may take longer; every limit inside of one is shorter."""
+MOST_DETAIL = 2000
+"""Characters of what a row says; some of it may be a candidate's."""
 OnRow = Callable[[Row], None]
 
 
@@ -73,7 +76,7 @@ class Player:
         except NotHere as missing:
             verdict, detail = Verdict.NOT_PLAYED, str(missing)
         seconds = time.monotonic() - began
-        return Row(attack.id, attack.threat, title, self._column, verdict, detail, seconds)
+        return Row(attack.id, attack.threat, title, self._column, verdict, visible(detail)[:MOST_DETAIL], seconds)
 
     async def _judge(self, attack: Attack) -> tuple[Verdict, str]:
         seen = await self._see(attack.attack)
