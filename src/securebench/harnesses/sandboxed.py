@@ -125,7 +125,7 @@ class SandboxedProducer:
             "harness": self.agent.name,
             "sandbox": self.sandbox.name,
             "agent": described,
-            "harness_digest": digest_value({"harness": self.agent.name, **described}),
+            "harness_digest": digest_value({"harness": self.agent.name, **described, "env": dict(self.env)}),
             "reachable": outlet.reachable,
             "stdout_bytes": ended.stdout.total,
             "stderr_bytes": ended.stderr.total,

@@ -39,7 +39,7 @@ from securebench.workspaces.path_policy import TASK_FILE
 from securebench.workspaces.repositories import (
     BASE_COMMIT,
     GIT_DIRECTORY,
-    check_no_git,
+    check_no_history,
     not_source,
     payload_at_root,
     repository_asset,
@@ -138,7 +138,7 @@ class _Building:
             base = str(self._request.view.values().get(BASE_COMMIT))
             unpack_bundle(copied, self._asset.path, base, tree, again)
         else:
-            check_no_git(tree := copied, self._asset.path)
+            check_no_history(tree := copied, self._asset.path)
         with _fs.open_directory(tree) as source:
             self.fill(source, move=True, tracked_by_git=is_bundle)
 

@@ -1,8 +1,8 @@
 """Where the repository of a `repo_patch` task comes from: a directory or bundle of the pack, or its image.
 
-Whatever the source, only files are taken over. No `.git` of anybody else ever reaches an agent: an image's is left
-out, one among the pack's files is refused. Left out as well are caches of tools, which are not part of a source tree
-and may have been made from hidden tests."""
+Whatever the source, only files are taken over. No `.git` of anybody else ever reaches an agent, nor the history of
+another tool: an image's is left out, one among the pack's files is refused. Left out as well are caches of tools, which
+are not part of a source tree and may have been made from hidden tests."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from securebench.workspaces.limits import WorkspaceBudget
 
 REPO, BASE_COMMIT = "repo", "base_commit"
 GIT_DIRECTORY = ".git"
+HISTORIES = frozenset(
+    map(canonical_key, (GIT_DIRECTORY, ".hg", ".svn", ".bzr", ".jj", ".sl", "_darcs", ".fslckout", "_FOSSIL_"))
+)
 TOOL_CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox"})
 _MAX_TARGET = 4095
 
@@ -52,6 +55,11 @@ def is_git_name(name: str) -> bool:
     return canonical_key(name) == (GIT_DIRECTORY,)
 
 
+def is_history(name: str) -> bool:
+    """Whether a version control tool keeps what it knows of other commits under this name."""
+    return canonical_key(name) in HISTORIES
+
+
 def is_tool_cache(name: str, is_dir: bool) -> bool:
     return name in TOOL_CACHES if is_dir else name.endswith((".pyc", ".pyo"))
 
@@ -59,16 +67,16 @@ def is_tool_cache(name: str, is_dir: bool) -> bool:
 def not_source(path: bytes, is_dir: bool) -> str | None:
     """Why an entry of a directory or image is not part of the repository, or None."""
     name = os.fsdecode(path.rpartition(b"/")[2])
-    if is_git_name(name):
-        return "a git directory"
+    if is_history(name):
+        return "a git directory" if is_git_name(name) else "the history of a version control tool"
     return "a cache of a tool" if is_tool_cache(name, is_dir) else None
 
 
-def check_no_git(directory: Path, shown: PurePosixPath) -> None:
-    """Raises PackError for a `.git` anywhere in a directory of the pack."""
+def check_no_history(directory: Path, shown: PurePosixPath) -> None:
+    """Raises PackError for a `.git`, or what other tools have for it, anywhere in a directory of the pack."""
     for parent, folders, files in os.walk(directory):
         for name in (*folders, *files):
-            if is_git_name(name):
+            if is_history(name):
                 place = Path(parent, name).relative_to(directory)
                 raise PackError(f"asset {shown} holds {place}; give the files alone, or a git bundle")
 
