@@ -18,7 +18,7 @@ class Budget:
     files: int = 200_000  # entries of any kind
     depth: int = 64
     name: int = 255
-    path: int = 4096
+    path: int = 2048  # as in every backend; a tree is also laid out again, beneath a directory of ours
     file_bytes: int = 2 * GIB
     total_bytes: int = 8 * GIB
     all_paths: int = 128 * 2**20  # bytes of all paths together: what a tree costs in memory

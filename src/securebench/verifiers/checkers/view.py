@@ -66,9 +66,23 @@ def interpreter(first: bytes) -> str | None:
     """The name of the program that a script asks for, without version: `#!/usr/bin/env python3.11` is `python3`.
 
     Only the two plain forms count: `env` with options or assignments could switch off what the stand-in rests on, and
-    another path, or a name that ends differently (CRLF), is another program."""
+    another path, or a name that ends differently (CRLF), is another program. Nor do options count with which the name
+    of the script is the program, or another file is: the candidate chose that name."""
     found = _PLAIN.match(first)
     if found is None or found[1] == b"env" or (b"env " in first[:20] and found[2]):
         return None
     name = found[1].decode()
-    return "python3" if name in {"python", "python3"} or name.startswith("python3.") else name
+    name = "python3" if name in {"python", "python3"} or name.startswith("python3.") else name
+    return name if _runs_its_file(name, (found[2] or b"").decode()) else None
+
+
+_FILTERS = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk"})
+_HARMLESS = {"python3": "BbdEIOqsSuvx", "perl": "wWtTlnp"} | dict.fromkeys(
+    ("bash", "sh", "dash"), "abefhklmnptuvxBCEHPT"
+)
+
+
+def _runs_its_file(name: str, option: str) -> bool:
+    if name in _FILTERS:
+        return option == "-f"
+    return set(option[1:]) <= set(_HARMLESS.get(name, "fwln"))

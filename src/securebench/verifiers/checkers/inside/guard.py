@@ -22,10 +22,13 @@ PICKLED = {
     "numpy.core.multiarray": {"_reconstruct", "scalar"},
     "numpy._core.multiarray": {"_reconstruct", "scalar"},
 }
+RUN_TEXT = ("doctest", "code", "bdb", "logging.config", "distutils.core", "sympy.parsing.sympy_parser")
+"""Modules that execute text which somebody gives them, under a name that says nothing of where it came from."""
 
 
-class CandidateCode(RuntimeError):
-    """The checker was about to execute what the candidate wrote."""
+class CandidateCode(BaseException):
+    """The checker was about to execute what the candidate wrote. A checker that expects an exception of the candidate's
+    code must not take this one for it."""
 
 
 def is_trusted(path):
@@ -44,23 +47,29 @@ def _hook():
     known = {}
 
     def trusted(name):
+        if not name.startswith("/"):
+            made = name[:1] == "<" and name[-1:] == ">" and not os.path.lexists(name)  # of text that a program makes up
+            return made or is_trusted(name)  # a relative name means what it means now
         if name not in known:
-            known[name] = not name.startswith("/") or is_trusted(name)
+            known[name] = is_trusted(name)
         return known[name]
 
-    def from_checker():
+    def hands_text_over():
+        """Whether what calls exec or eval now is the checker itself, or a module that does it for others."""
         try:
             frame = sys._getframe(2)
         except ValueError:
             return False
-        name = frame.f_code.co_filename
-        return name.startswith(TESTS + "/") or (name[:1] == "<" and frame.f_globals.get("__name__") == "__main__")
+        name, values = frame.f_code.co_filename, frame.f_globals
+        module = getattr(values.get("__spec__"), "name", None) or values.get("__name__")
+        checker = name.startswith(TESTS + "/") or (name[:1] == "<" and values.get("__name__") == "__main__")
+        return checker or module in RUN_TEXT
 
     def hook(event, arguments):
         if event == "exec":
             name = arguments[0].co_filename
-            # Text that the checker itself hands to exec or eval has no place; where it came from nobody can tell.
-            if not trusted(name) or (not name.startswith(TESTS + "/") and from_checker()):
+            # Text that is handed to exec or eval has no place; where it came from nobody can tell.
+            if not trusted(name) or (not name.startswith(TESTS + "/") and hands_text_over()):
                 raise CandidateCode("the checker would execute " + name + ADVICE)
         elif event == "import":
             if isinstance(arguments[1], str) and not trusted(arguments[1]):
@@ -69,8 +78,9 @@ def _hook():
             if arguments[1] not in PICKLED.get(arguments[0], ()):
                 raise CandidateCode("a pickle would call " + arguments[0] + "." + arguments[1] + ADVICE)
         elif event == "ctypes.dlopen":
-            if isinstance(arguments[0], str) and not trusted(arguments[0]):
-                raise CandidateCode("the checker would load " + arguments[0] + ADVICE)
+            name = os.fsdecode(arguments[0] or "")
+            if "/" in name and not trusted(name):
+                raise CandidateCode("the checker would load " + name + ADVICE)
 
     return hook
 
