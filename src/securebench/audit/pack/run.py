@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from securebench.audit.pack.controls import ControlReport
-from securebench.audit.pack.notes import Note
 from securebench.audit.pack.reporting import make_report
 from securebench.audit.pack.shares import load_with
 from securebench.audit.pack.survey import Survey
@@ -40,9 +38,9 @@ async def audit_pack(
     report("reading rows", 0, 1)
     pack, survey = load_with(*find_pack(path), Survey)
     report("reading rows", 1, 1)
-    notes = [*survey.notes, *_control_notes(survey.controls)]
+    notes = survey.notes()
     rows = f"{len(pack)} rows"
-    looked = dict.fromkeys(("J01", "J02", "P01"), f"{survey.controls.controlled} text rows")
+    looked = survey.looked()
     facts = {
         "pack": f"{pack.manifest.id} version {pack.manifest.version}",
         "digest": pack.digest,
@@ -54,13 +52,3 @@ async def audit_pack(
 
 def _quiet(what: str, done: int, total: int) -> None:
     """Nobody wants to know."""
-
-
-_RULE_OF_CONTROL = {"dump_all": "J02", "echo": "P01"}
-
-
-def _control_notes(controls: ControlReport) -> Iterator[Note]:
-    for violation in controls.violations:
-        kind = violation.control.partition(":")[0]
-        rule = _RULE_OF_CONTROL.get(kind, "J01")
-        yield Note(rule, f"passes without work: {violation.control}", violation.line, violation.task_id)
