@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,6 +85,8 @@ class _TraceFile:
 
     def write(self, text: str) -> None:
         if self._file is None:
-            self._file = self._path.open("a", encoding="utf-8")
+            # A link in a stranger's run directory must not lead agents' words elsewhere, nor a FIFO hold us up.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._file = os.fdopen(os.open(self._path, flags, 0o644), "a", encoding="utf-8")
         self._file.write(text + "\n")
         self._file.flush()

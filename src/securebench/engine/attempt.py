@@ -32,6 +32,7 @@ from securebench.families.registry import family
 from securebench.harnesses.base import HarnessProducer, ProducerRequest, Production
 from securebench.progress import Event, Progress, ProgressEvent
 from securebench.records.record import Identity, Judged, candidate_record
+from securebench.records.store import MAX_LINE, line_size
 from securebench.resources import Component
 from securebench.tasks import SecureBenchTask
 from securebench.verifiers.base import Status
@@ -53,6 +54,7 @@ class AttemptContext:
     progress: Progress
     store: CandidateStore
     court: Court
+    longest_record: int = MAX_LINE
 
 
 @dataclass(slots=True)
@@ -101,14 +103,18 @@ class Attempt:
         self.emit(Event.VERIFIER_DONE, status=self.judged.status)
 
     def record(self) -> dict[str, Any]:
-        """The one record of this attempt."""
+        """The one record of this attempt. One that cannot be written because of what the candidate made is written
+        without it: otherwise a candidate could end the run."""
         judged = self.judged or failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
         usage = self.production.usage
-        produced = _produced(self.production) | {"evidence": self.evidence}
-        history = {"repeats": self.repeats, "lost_starts": self.lost}
-        record = candidate_record(
-            self.context.identity, self.task, self.number, produced, judged, self.timings, history
-        )
+        try:
+            record = self._recorded(judged, _produced(self.production))
+            if (size := line_size(record)) > self.context.longest_record:
+                message = f"its record has {size} bytes; at most {self.context.longest_record} are kept"
+                raise CandidateError(FailureReason.CANDIDATE_TOO_LARGE, message)
+        except Exception as error:  # noqa: BLE001 — as above
+            judged = failed(error) if isinstance(error, CandidateError) else tripped(error)
+            record = self._recorded(judged, {"usage": dict(usage)})
         self.emit(
             Event.TASK_DONE,
             status=judged.status,
@@ -119,6 +125,11 @@ class Attempt:
             cost_usd=usage.get("cost_usd"),
         )
         return record
+
+    def _recorded(self, judged: Judged, produced: dict[str, Any]) -> dict[str, Any]:
+        history = {"repeats": self.repeats, "lost_starts": self.lost}
+        produced = produced | {"evidence": self.evidence}
+        return candidate_record(self.context.identity, self.task, self.number, produced, judged, self.timings, history)
 
     async def _faults_repeated(
         self, phase: str, work: Callable[[], Awaitable[Judged | None]], may_repeat: Callable[[], bool]

@@ -15,6 +15,8 @@ from typing import Any
 
 from securebench.engine.lanes import Todo
 from securebench.errors import ConfigError, IntegrityError
+from securebench.records._durable import read_file
+from securebench.records.dsse import MAX_ENVELOPE
 from securebench.records.plan import PLAN_FILE, Plan, load_plan, rfc3339, write_plan
 from securebench.records.plan_break import break_plan, plan_break
 from securebench.records.seal import CHECKPOINTS_FILE, SEAL_FILE, Statement, open_statement
@@ -148,7 +150,7 @@ def _check_signed(directory: Path) -> None:
 def _statements(directory: Path) -> Iterator[tuple[str, Statement]]:
     seal, checkpoints = directory / SEAL_FILE, directory / CHECKPOINTS_FILE
     if seal.exists():
-        yield SEAL_FILE, open_statement(seal.read_bytes(), SEAL_FILE)
+        yield SEAL_FILE, open_statement(read_file(seal, MAX_ENVELOPE), SEAL_FILE)
     if checkpoints.exists():
         for number, line in read_lines(checkpoints):
             if line.endswith(b"\n"):  # half a line was never acknowledged

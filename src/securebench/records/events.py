@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from securebench import _json
+from securebench._fs import open_named
 from securebench.errors import StoreError
 from securebench.progress import Event, ProgressEvent
 
@@ -106,7 +107,7 @@ _TOLD = {event.value: event.value.encode() for event in (Event.AGENT_STARTED, Ev
 
 def _read(path: Path) -> Iterator[tuple[str, tuple[str, int]]]:
     try:
-        with path.open("rb") as file:
+        with open_named(path) as file:  # a FIFO in a stranger's run directory must not hold us up
             while line := file.readline(MAX_EVENT):
                 # Parsing only these keeps the journal of a long run readable in a second.
                 if any(name in line for name in _TOLD.values()) and (found := _parse(line)):

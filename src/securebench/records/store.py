@@ -31,6 +31,8 @@ from securebench.records._durable import end_of_last_line, sync_directory, write
 RECORDS_FILE = "candidates.jsonl"
 LOCK_FILE = ".lock"
 MAX_LINE = 64 * 2**20
+_AS_IT_IS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+"""A link in a stranger's run directory must not lead us to write elsewhere, nor a FIFO hold us up."""
 _LINK = b',"previous":"%s"}\n'
 _LINK_SIZE = len(_LINK % digest_bytes(b"").encode())
 
@@ -93,7 +95,7 @@ class RecordStore:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(self.directory)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _AS_IT_IS, 0o644)
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
                 raise StoreError(f"{self.path}: not a regular file")
             sync_directory(self.directory)
@@ -165,10 +167,8 @@ class RecordStore:
         Raises StoreError; then no line of those written together is there."""
         _ = self.state
         body = _body(record)
-        if len(body) + _LINK_SIZE > MAX_LINE:
-            raise StoreError(
-                f"{self.path}: a record of {len(body) + _LINK_SIZE} bytes is too large; at most {MAX_LINE} are allowed"
-            )
+        if (size := len(body) + _LINK_SIZE) > MAX_LINE:
+            raise StoreError(f"{self.path}: a record of {size} bytes is too large; at most {MAX_LINE} are allowed")
         line = _Waiting(body)
         self._queue.append(line)
         with anyio.CancelScope(shield=True):  # an attempt that is done is recorded, whatever happens meanwhile
@@ -292,6 +292,11 @@ def _body(record: dict[str, Any]) -> bytes:
     return _json.dumps(rest)[:-1].encode()
 
 
+def line_size(record: dict[str, Any]) -> int:
+    """How many bytes the line of a record will have. Raises what encoding raises for what is no JSON."""
+    return len(_body(record)) + _LINK_SIZE
+
+
 def _free_name(path: Path) -> Path:
     """`path`, or the first of `path.1`, `path.2`, … that does not exist: nothing set aside is overwritten."""
     names = chain([path], (path.with_name(f"{path.name}.{number}") for number in count(1)))
@@ -299,7 +304,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _lock(directory: Path) -> int:
-    descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | _AS_IT_IS, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

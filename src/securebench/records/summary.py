@@ -10,7 +10,7 @@ from typing import Any
 
 from securebench import _json
 from securebench._statistics import CONFIDENCE, Estimate
-from securebench.errors import StoreError
+from securebench.records._durable import replace_file
 from securebench.records._task_scores import TaskScores
 from securebench.records.plan import Filters, Plan
 from securebench.records.store import RECORDS_FILE
@@ -21,6 +21,7 @@ VOLATILE = frozenset({"output_dir", "output_path", "wall_seconds"})
 """Fields that no record tells: where the run lies and how long it took. All others follow from plan and records, and
 `interrupted` from the seal."""
 
+_LARGEST = 2**53
 _TOKENS = ("requests", "input_tokens", "cached_tokens", "output_tokens")
 
 
@@ -226,14 +227,7 @@ def verification_status(planned: int, verified: int) -> str:
 
 def write_summary(directory: Path, summary: TesterRunSummary) -> None:
     """Replace `summary.json` in one step, so that a reader never sees half of it."""
-    path = directory / SUMMARY_FILE
-    temporary = path.with_name(f".{SUMMARY_FILE}.new")
-    try:
-        temporary.write_text(_json.dumps(summary.as_json()) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StoreError(f"{path}: cannot be written: {error.strerror}") from error
+    replace_file(directory / SUMMARY_FILE, (_json.dumps(summary.as_json()) + "\n").encode())
 
 
 def _interval(estimate: Estimate | None) -> dict[str, float] | None:
@@ -251,4 +245,6 @@ def _list(value: Any) -> list[Any]:
 
 
 def _number(value: Any) -> Any:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    """A stranger's record may hold numbers that no sum can take; nobody who ran something wrote them."""
+    ours = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+    return value if ours else 0
