@@ -7,9 +7,8 @@ on. The file is believed only if it is ours alone. A result that did not pass is
 from __future__ import annotations
 
 import os
-import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from securebench import _json
+from securebench.audit.cache import place as kept_place
+from securebench.audit.cache import read_own, write_own
 from securebench.audit.components import component_key
 from securebench.audit.result import EVERYTHING, AuditResult, from_json, merged
 from securebench.audit.run import audit_level
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 LIFETIME = 600.0
 """Seconds for which a result that passed is believed again."""
 
-CACHE_SETTING = "SECUREBENCH_CACHE"
 _MAX_BYTES = 1 << 20
 _SHOWN = 10
 
@@ -63,7 +63,7 @@ async def require_audit_async(
     Raises AuditFailed with the rows that did not pass, SandboxUnavailable when the level cannot be had here."""
     isolation = level if isinstance(level, Isolation) else await select_isolation(level)
     key = component_key(isolation)
-    place = _place(key)
+    place = kept_place("audit", key)
     if not fresh and (kept := read_kept(place, key, time.time())) is not None:
         return kept
     result = await audit_level(isolation, groups=EVERYTHING, app=app)
@@ -93,36 +93,12 @@ async def require_run_audit(sandbox: Sandbox, roots: Sequence[Root]) -> AuditRes
     return result
 
 
-def cache_directory() -> Path:
-    """`$SECUREBENCH_CACHE`, or securebench in the user's cache directory. Raises RuntimeError without a home."""
-    if named := os.environ.get(CACHE_SETTING):
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "securebench"
-
-
-def _place(key: str) -> Path | None:
-    try:
-        return cache_directory() / f"audit-{key[:32]}.json"
-    except RuntimeError:
-        return None
-
-
 def read_kept(place: Path | None, key: str, now: float) -> AuditResult | None:
     """A kept result, or None unless every sign is good: our own file, nobody else's to write, the key, the age, and
     every row passed."""
-    if place is None:
+    data = None if place is None else read_own(place, _MAX_BYTES)
+    if data is None:
         return None
-    try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        seen = os.fstat(descriptor)
-        ours = seen.st_uid == os.geteuid() and stat.S_ISREG(seen.st_mode) and seen.st_nlink == 1
-        if not ours or stat.S_IMODE(seen.st_mode) != 0o600 or seen.st_size > _MAX_BYTES:
-            return None
-        data = file.read(_MAX_BYTES + 1)
     try:
         value = _json.loads(data)
         if not isinstance(value, dict):
@@ -135,24 +111,6 @@ def read_kept(place: Path | None, key: str, now: float) -> AuditResult | None:
 
 
 def keep(place: Path | None, result: AuditResult) -> None:
-    """Write a result that passed beside its final name and move it there. A cache that cannot be written is no harm."""
-    if place is None:
-        return
-    try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = place.with_name(f"{place.name}.{os.getpid()}")
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            os.fchmod(descriptor, 0o600)
-            file.write(_json.dumps(result.as_json()))
-        temporary.replace(place)
-        _forget(place.parent.glob("audit-*.json*"), time.time())
-    except OSError:
-        return
-
-
-def _forget(paths: Iterable[Path], now: float) -> None:
-    for path in paths:
-        if now - path.lstat().st_mtime > LIFETIME:
-            path.unlink(missing_ok=True)
+    """For a few minutes. A cache that cannot be written is no harm."""
+    if place is not None:
+        write_own(place, _json.dumps(result.as_json()), LIFETIME)

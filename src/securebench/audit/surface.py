@@ -31,6 +31,7 @@ OPT_OUTS: Mapping[tuple[str, str], OptOut] = {
     ("run", "--unsafe"): OptOut("the pre-run audit", "assurance: unsafe"),
     ("validate", "--no-run"): OptOut("the trials of a pack that execute code; nothing is run at all", "the report"),
     ("audit", "--isolation"): OptOut("nothing: it chooses the level that is looked at", "level"),
+    ("audit", "--no-run"): OptOut("what shows only when a pack's code runs; nothing is run at all", "the report"),
 }
 
 _WORDS = re.compile(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from securebench.audit.report.model import Finding, Mark, Place, Report, Section
-from securebench.audit.result import Group
+from securebench.audit.result import AuditResult, Group
 from securebench.audit.suite.catalogue import Catalogue
 from securebench.audit.suite.full import FullAudit
-from securebench.audit.suite.result import Row, Verdict
+from securebench.audit.suite.result import Row, SuiteResult, Verdict
 
 WALLS = "walls"
 WORDS: Mapping[Mark, str] = {
@@ -65,6 +66,22 @@ def suite_report(audit: FullAudit, catalogue: Catalogue, missing: Mapping[str, s
         rules={one.id: one.claim for one in catalogue.threats} | {one.id: one.how for one in catalogue.attacks},
         words=WORDS,
         sections=tuple(section for section in _sections(audit, catalogue, missing or {}) if section.rows),
+    )
+
+
+def canary_report(result: AuditResult) -> Report:
+    """The fast audit alone."""
+    audit = FullAudit(SuiteResult(result.time, result.seconds, {}, ()), {result.level: result})
+    return Report(
+        title=f"Canaries of {result.level}",
+        passed=result.passed,
+        time=result.time,
+        facts={"level": result.level, "components": result.key, "took": f"{result.seconds:.1f} s"},
+        groups={group.value: _GROUPS[group] for group in Group if any(one.group is group for one in result.checks)},
+        columns=(result.level,),
+        findings=tuple(replace(one, group=one.rule.removeprefix("canary-")) for one in _canaries(audit)),
+        lead="Everything a stranger's program must not be able to do was tried, harmlessly, and had to fail.",
+        words=WORDS,
     )
 
 

@@ -39,6 +39,10 @@ class Row:
     def letter(self) -> str:
         return self.threat[0]
 
+    @property
+    def in_order(self) -> bool:
+        return self.verdict in SHOWN
+
     def as_json(self) -> dict[str, Any]:
         return {
             "attack": self.attack,
