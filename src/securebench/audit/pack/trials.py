@@ -1,4 +1,4 @@
-"""Trials of a pack's rows that run code: doing nothing must fail, the reference must pass, every mutant must fail.
+"""Trials of a pack's rows that run code: doing nothing must fail, the reference must pass, everything wrong must fail.
 
 A row whose trials come out otherwise is not worth trusting, whatever scores are computed on it."""
 
@@ -6,52 +6,65 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
 from typing import Any
 
 import anyio
 
-from securebench import _fs
 from securebench._leftovers import staging_directory
+from securebench.audit.pack.making import Given, Maker, given_in, reference_of, references
 from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import BenchmarkPack
 from securebench.candidates.artifact import CandidateArtifact
-from securebench.candidates.reader import read_tree
 from securebench.candidates.store import CandidateStore
-from securebench.candidates.tree import Delta
 from securebench.engine.court import Court
 from securebench.engine.preflight import task_roots
-from securebench.errors import ConfigError, FailureReason, InfrastructureError, IntegrityError, PackError
-from securebench.families.base import CandidateKind
+from securebench.errors import ConfigError, FailureReason, InfrastructureError, IntegrityError
 from securebench.families.registry import FAMILIES, family
 from securebench.records.redaction import Redactor
-from securebench.resources import Component, PackFile, Resource
-from securebench.sandboxes.base import ISOLATED, Sandbox
+from securebench.resources import ResourceBundle
+from securebench.sandboxes.base import ISOLATED
 from securebench.sandboxes.select import select_sandbox
 from securebench.tasks import SecureBenchTask
-from securebench.verifiers._pack_text import read_pack_text
 from securebench.verifiers.base import Status
-from securebench.verifiers.suites.overlays import laid_over
-from securebench.workspaces.building import WorkspaceRequest, build_workspace
-from securebench.workspaces.copying import copy_pack_file
-from securebench.workspaces.limits import MaterializationLimits, WorkspaceBudget
 
-REFERENCES = ("reference_solution", "canonical_solution", "gold_patch", "reference_workspace")
 MUTANTS = "mutants"
+NOTHING, REFERENCE, AUTHORS_MUTANT = "J01", "P20", "P22"
+_SPARE, _TIMES = 5.0, 5.0
+"""A wrong candidate may take so many seconds beyond so many times what the reference took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A candidate whose verdict is known before it is judged; `rule` is broken where it comes out otherwise.
+
+    `about` is for the author: what was changed, say. `mutant` is its id where it was made from the reference."""
+
+    name: str
+    rule: str
+    candidate: CandidateArtifact
+    must_pass: bool = False
+    about: str = ""
+    mutant: str = ""
+
+
+Further = Callable[[Maker], AsyncIterator[Entrant]]
+"""Makes more entrants for a row whose reference passes and which nothing does not pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One candidate whose verdict is known before it is judged."""
+    """How an entrant fared."""
 
     task_id: str
     name: str
     must_pass: bool
     outcome: str = ""  # passed, failed, pending or error
     message: str = ""
+    rule: str = ""
+    about: str = ""
+    mutant: str = ""
 
     @property
     def held(self) -> bool:
@@ -87,136 +100,138 @@ def runs_code(pack: BenchmarkPack) -> bool:
     return any(FAMILIES[entry.family].executes for entry in pack.entries)
 
 
-async def try_pack(pack: BenchmarkPack, on_trial: Callable[[Trial], None], workers: int | None = None) -> TrialReport:
+async def try_pack(
+    pack: BenchmarkPack,
+    on_trial: Callable[[Trial], None],
+    workers: int | None = None,
+    *,
+    backend: str = "auto",
+    further: Further | None = None,
+    on_row: Callable[[], None] = lambda: None,
+) -> TrialReport:
     """Run every trial of every row that runs code. Raises SandboxUnavailable where this host cannot."""
-    tasks = [task for task in compile_benchmark_pack(pack) if family(task.task_type).executes]
-    selection = await select_sandbox("auto", ISOLATED, task_roots(task.environment.image for task in tasks))
+    indexes = [number for number, entry in enumerate(pack.entries) if FAMILIES[entry.family].executes]
+    roots = task_roots(pack.entries[number].image for number in indexes)
+    selection = await select_sandbox(backend, ISOLATED, roots)
     report = TrialReport()
-    limiter = anyio.CapacityLimiter(workers or len(os.sched_getaffinity(0)))
+    at_once = workers or len(os.sched_getaffinity(0))
+    rows, places = anyio.CapacityLimiter(2 * at_once), anyio.CapacityLimiter(at_once)
     with staging_directory() as staging:
         sandbox, store = selection.sandbox, CandidateStore(staging / "store")
-        trials = _Trials(sandbox, store, Court(sandbox, store, secrets.token_bytes(32)))
+        court = Court(sandbox, store, secrets.token_bytes(32))
 
         async def one(task: SecureBenchTask) -> None:
-            async with limiter:
-                async for trial in trials.of(task):
-                    report.trials.append(trial)
-                    on_trial(trial)
+            def ended(trial: Trial) -> None:
+                report.trials.append(trial)
+                on_trial(trial)
+
+            async with rows:
+                await _Row(task, Maker(task, sandbox, store), court, places, ended).run(further)
+                on_row()
 
         async with anyio.create_task_group() as group:
-            for task in tasks:
-                if not _references(task):
+            for task in compile_benchmark_pack(pack, indexes=indexes):
+                if not references(task):
                     report.without_reference.append(task.id)
                 group.start_soon(one, task)
     report.trials.sort(key=lambda trial: (trial.task_id, trial.name))
     return report
 
 
-def _references(task: SecureBenchTask) -> list[Resource]:
-    return [r for r in task.resources.resources if r.name in REFERENCES and r.value is not None]
-
-
 @dataclass(frozen=True)
-class _Trials:
-    """Makes candidates of known worth and has them judged."""
+class _Row:
+    """The trials of one row."""
 
-    sandbox: Sandbox
-    store: CandidateStore
+    task: SecureBenchTask
+    maker: Maker
     court: Court
+    places: anyio.CapacityLimiter
+    ended: Callable[[Trial], None]
 
-    async def of(self, task: SecureBenchTask) -> AsyncIterator[Trial]:
-        for name, must_pass, given in _candidates(task):
-            trial = Trial(task.id, name, must_pass)
+    async def run(self, further: Further | None) -> None:
+        trusted, slowest = bool(references(self.task)), 0.0
+        for name, rule, given in _declared(self.task):
             try:
-                async with self._candidate(task, given) as candidate:
-                    ended = await self._judged(task, trial, candidate)
+                entrant = Entrant(name, rule, await self.maker.of(given), must_pass=rule == REFERENCE)
             except (InfrastructureError, ConfigError, IntegrityError) as error:
-                ended = _ended(trial, "error", str(error))
-            redact = Redactor(task.resources.secrets(), task.resources.public())
-            yield replace(ended, message=redact.text(ended.message))
+                trial, seconds = self._error(name, rule, error), 0.0
+                self.ended(trial)
+            else:
+                trial, seconds = await self._try(self.task, entrant)
+            trusted &= trial.held or rule == AUTHORS_MUTANT
+            slowest = max(slowest, seconds if entrant_passed(trial) else 0.0)
+        if further is None or not trusted:
+            return
+        hurried = _hurried(self.task, _SPARE + _TIMES * slowest)
+        try:
+            async with anyio.create_task_group() as group:
+                async for entrant in further(self.maker):
+                    group.start_soon(self._try, hurried, entrant)
+        except* (InfrastructureError, ConfigError, IntegrityError) as errors:
+            self.ended(self._error("making candidates", NOTHING, errors.exceptions[0]))
 
-    async def _judged(self, task: SecureBenchTask, trial: Trial, candidate: CandidateArtifact) -> Trial:
+    async def _try(self, task: SecureBenchTask, entrant: Entrant) -> tuple[Trial, float]:
+        async with self.places:
+            began = anyio.current_time()
+            try:
+                outcome, message = await self._judged(task, entrant.candidate)
+            except (InfrastructureError, ConfigError, IntegrityError) as error:
+                outcome, message = str(Status.ERROR), str(error)
+            seconds = anyio.current_time() - began
+        redact = Redactor(task.resources.secrets(), task.resources.public())
+        trial = Trial(
+            task.id,
+            entrant.name,
+            entrant.must_pass,
+            outcome,
+            redact.text(message),
+            entrant.rule,
+            entrant.about,
+            entrant.mutant,
+        )
+        self.ended(trial)
+        return trial, seconds
+
+    async def _judged(self, task: SecureBenchTask, candidate: CandidateArtifact) -> tuple[str, str]:
         judged = await self.court.judged(task, candidate)
         note = str((judged.metadata or {}).get("note", ""))
         message = judged.message or note or judged.stderr[-400:]
         if judged.failure_reason is FailureReason.INTERNAL_ERROR:  # a failure of ours must not look like a refusal
-            return _ended(trial, str(Status.ERROR), message)
-        return _ended(trial, judged.status, message)
+            return str(Status.ERROR), message
+        return str(judged.status), message
 
-    @asynccontextmanager
-    async def _candidate(self, task: SecureBenchTask, given: str | PackFile | None) -> AsyncIterator[CandidateArtifact]:
-        kind = family(task.task_type).candidate
-        if kind is CandidateKind.WORKSPACE:
-            yield await self._workspace(task, given if isinstance(given, PackFile) else None)
-        elif kind is CandidateKind.PATCH:
-            text = _text(task, given)
-            delta = None if text else Delta()
-            yield CandidateArtifact(task.id, kind, patch=text, delta=delta)
-        else:
-            yield CandidateArtifact(task.id, kind, text=_text(task, given))
-
-    async def _workspace(self, task: SecureBenchTask, overlay: PackFile | None) -> CandidateArtifact:
-        with staging_directory() as staging:
-            (place := staging / "workspace").mkdir()
-            view = task.view_for(Component.WORKER)
-            request = WorkspaceRequest(task.id, CandidateKind.WORKSPACE, view, task.environment)
-            tree = (await build_workspace(request, place, self.store, self.sandbox)).pristine
-            if overlay is not None:
-                tree = laid_over(tree, _pack_tree(overlay, staging, self.store))
-        return CandidateArtifact(task.id, CandidateKind.WORKSPACE, workspace=self.store.save(tree))
+    def _error(self, name: str, rule: str, error: BaseException) -> Trial:
+        redact = Redactor(self.task.resources.secrets(), self.task.resources.public())
+        return Trial(self.task.id, name, rule == REFERENCE, str(Status.ERROR), redact.text(str(error)), rule)
 
 
-def _pack_tree(file: PackFile, staging: Path, store: CandidateStore) -> Iterable[Any]:
-    (place := staging / "overlay").mkdir()
-    with _fs.open_directory(place) as root:
-        copy_pack_file(file, root, PurePosixPath("overlay"), WorkspaceBudget(MaterializationLimits()))
-    if not (place / "overlay").is_dir():
-        raise PackError("reference_workspace and mutants name directories, whose files are laid over the workspace")
-    with _fs.open_directory(place / "overlay") as root:
-        return read_tree(root, store).tree.entries
+def entrant_passed(trial: Trial) -> bool:
+    return trial.outcome == str(Status.PASSED)
 
 
-def _candidates(task: SecureBenchTask) -> Iterator[tuple[str, bool, str | PackFile | None]]:
-    """Doing nothing; the reference solutions; the mutants. As text, as a file of the pack, or nothing."""
-    yield "base", False, None
-    for resource in _references(task):
-        given = _given(resource)[0]
-        yield resource.name, True, _whole(task, given) if resource.name == "canonical_solution" else given
+def _declared(task: SecureBenchTask) -> list[tuple[str, str, Given]]:
+    """Doing nothing; the reference solutions; the author's own mutants."""
+    found: list[tuple[str, str, Given]] = [("base", NOTHING, None)]
+    found += [(resource.name, REFERENCE, reference_of(task, resource)) for resource in references(task)]
     for resource in task.resources.resources:
         if resource.name == MUTANTS and resource.value:
-            for number, given in enumerate(_given(resource), 1):
-                yield f"mutant {number}", False, given
-
-
-def _given(resource: Resource) -> list[str | PackFile]:
-    """What a field holds: texts, patches, or references to files, one or several."""
-    value = resource.value
-    files = {str(file.path): file for file in resource.files}
-    found: list[str | PackFile] = []
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, str):
-            found.append(item)
-        elif "patch" in item:
-            found.append(item["patch"])
-        else:
-            found.append(files[str(PurePosixPath(item["path"]))])
+            found += [(f"mutant {n}", AUTHORS_MUTANT, given) for n, given in enumerate(given_in(resource), 1)]
     return found
 
 
-def _whole(task: SecureBenchTask, given: str | PackFile) -> str:
-    """A canonical solution may be only the rest of a function whose head stands in the prompt."""
-    text, public = _text(task, given), task.view_for(Component.WORKER).values()
-    entry = public.get("entry_point")
-    if entry is None or f"def {entry}" in text or f"class {entry}" in text:
-        return text
-    return str(public.get("starter_code") or public["prompt"]) + text
-
-
-def _text(task: SecureBenchTask, given: str | PackFile | None) -> str:
-    if given is None:
-        return task.view_for(Component.WORKER).values().get("starter_code") or ""
-    return given if isinstance(given, str) else read_pack_text(given, task.id)
-
-
-def _ended(trial: Trial, outcome: str, message: str) -> Trial:
-    return Trial(trial.task_id, trial.name, trial.must_pass, outcome, message)
+def _hurried(task: SecureBenchTask, seconds: float) -> SecureBenchTask:
+    """The same task with less time for each verdict: a candidate that waits for ever is as wrong sooner."""
+    environment = task.environment
+    least = min(seconds, environment.timeout_seconds or seconds)
+    resources = []
+    for resource in task.resources.resources:
+        value = resource.value
+        if resource.name in ("tests", "checker") and isinstance(value, dict) and value.get("timeout_seconds"):
+            value["timeout_seconds"] = min(seconds, value["timeout_seconds"])
+            resource = replace(resource, _value=value)  # noqa: PLW2901
+        resources.append(resource)
+    return replace(
+        task,
+        environment=replace(environment, timeout_seconds=least),
+        resources=ResourceBundle(tuple(resources)),
+    )

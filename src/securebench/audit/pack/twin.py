@@ -16,18 +16,21 @@ from typing import Any
 
 from securebench import _json
 from securebench._leftovers import staging_directory
+from securebench.answers.options import LETTERS
 from securebench.audit.pack.notes import Note
 from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import BenchmarkPack, load_benchmark_pack
 from securebench.errors import PackError
 from securebench.families.multiple_choice import right_options
+from securebench.pack_schema import AnyRow
 from securebench.resources import Component
 from securebench.tasks import SecureBenchTask
-from securebench.verifiers.multiple_choice import judge_multiple_choice
+from securebench.verifiers.multiple_choice import judge_with_key, option_key
 
 Compiler = Callable[[BenchmarkPack], Iterable[SecureBenchTask]]
 MARK = "securebench_twin"
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ANSWERS, OPTIONS = "other answers", "other options"
+_CHOICES = ("payload.input", "view")
 _ROUNDS = 5
 """How often rows that the twin cannot have are left out before it is given up."""
 
@@ -45,7 +48,7 @@ def compare_with_twins(pack: BenchmarkPack, compiler: Compiler = compile_benchma
     result = TwinResult()
     seen = [agent_side(task) for task in compiler(pack)]
     with staging_directory() as staging:
-        for name, made in (("other answers", _with_other_answers(pack, rows)), ("other options", _reordered(rows))):
+        for name, made in ((ANSWERS, _with_other_answers(pack, rows)), (OPTIONS, _reordered(rows))):
             twins = dict(made)
             twin = _loaded(pack, staging / f"{name.replace(' ', '-')}.jsonl", twins)
             if twin is None:
@@ -53,12 +56,11 @@ def compare_with_twins(pack: BenchmarkPack, compiler: Compiler = compile_benchma
                 continue
             loaded, kept = twin
             result.left_out += len(twins) - len(kept)
-            for number, task in zip(kept, compiler(loaded), strict=True):
+            for position, (number, task) in enumerate(zip(kept, compiler(loaded), strict=True)):
                 result.compared += 1
-                if name == "other options":
-                    problem = _reordering_problem(pack, number, loaded, task, rows[number], seen[number])
-                else:
-                    problem = _difference(seen[number], agent_side(task))
+                problem = _difference(seen[number], agent_side(task), _CHOICES if name == OPTIONS else ())
+                if not problem and name == OPTIONS:
+                    problem = _misplaced(pack[number].row, loaded[position].row, task)
                 if problem:
                     entry = pack.entries[number]
                     detail = f"with {name}, {problem}"
@@ -147,30 +149,17 @@ def _reordered(rows: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]
             yield number, {**row, "input": {**row["input"], "choices": [*choices[1:], choices[0]]}, "eval": private}
 
 
-def _reordering_problem(
-    pack: BenchmarkPack,
-    number: int,
-    twin: BenchmarkPack,
-    task: SecureBenchTask,
-    row: dict[str, Any],
-    seen: dict[str, bytes],
-) -> str:
-    """What goes wrong when only the order of options changes: something else changes, or the verdict stays behind."""
-    if problem := _difference(seen, agent_side(task), but=("payload.input", "view")):
-        return problem
-    choices = row["input"]["choices"]
-    shown = task.view_for(Component.AGENT).values()
-    expected = {**row["input"], "choices": [*choices[1:], choices[0]]}
-    if shown != expected:
+def _misplaced(old: AnyRow, new: AnyRow, task: SecureBenchTask) -> str:
+    """What goes wrong when only the order of options changes: something else changes, or a verdict stays behind."""
+    choices, count = old.input.choices, len(old.input.choices)
+    wanted = old.input.model_dump(mode="json", exclude_unset=True) | {"choices": [*choices[1:], choices[0]]}
+    if task.agent_payload()["input"] != wanted:
         return "the agent's input is not the row's with its options turned"
-    old = pack[number].row
-    new = next(one.row for one in [twin[twin.ids.index(old.id)]])
-    count = len(choices)
+    keys = option_key(old.input, old.eval), option_key(new.input, new.eval)
     for index in range(count):
-        before = judge_multiple_choice(old.input, old.eval, _LETTERS[index]).passed
-        after = judge_multiple_choice(new.input, new.eval, _LETTERS[(index - 1) % count]).passed
-        if before != after:
-            return f"the verdict on option {_LETTERS[index]} does not follow its text"
+        before, after = LETTERS[index], LETTERS[(index - 1) % count]
+        if judge_with_key(keys[0], before).passed != judge_with_key(keys[1], after).passed:
+            return f"the verdict on option {before} does not follow its text"
     return ""
 
 
