@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ import anyio.to_thread
 from securebench._leftovers import staging_directory
 from securebench._tasks import one_error, side_tasks
 from securebench.audit.prerun import require_run_audit
+from securebench.audit.suite.attach import attached_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
@@ -53,14 +54,15 @@ from securebench.harnesses.factory import (
 )
 from securebench.harnesses.models import open_broker
 from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, both, silent
+from securebench.records.audits import SignedAudit, store_audit
 from securebench.records.events import EVENTS_FILE, EventLog, lost_starts
 from securebench.records.keyless import require_sigstore, seal_keyless
 from securebench.records.keys import SigningKey, load_signing_key
-from securebench.records.plan import Filters
+from securebench.records.plan import PLAN_FILE, Filters
 from securebench.records.record import Identity
 from securebench.records.store import RecordStore
 from securebench.records.summary import TesterRunSummary, write_summary
-from securebench.sandboxes.base import ISOLATED, Sandbox
+from securebench.sandboxes.base import ISOLATED, Root, Sandbox
 from securebench.sandboxes.select import select_sandbox
 from securebench.tester_config import TesterConfig
 
@@ -84,6 +86,7 @@ class RunOptions:
     workers: int | None = None
     unsafe: bool = False
     resume_anyway: bool = False
+    with_audit: bool | Path = False
 
 
 def run_tester_config(
@@ -97,17 +100,21 @@ def run_tester_config(
     workers: int | None = None,
     unsafe: bool = False,
     resume_anyway: bool = False,
+    with_audit: bool | Path = False,
 ) -> TesterRunSummary:
     """Run every planned attempt: plan, records, summary and seal are in the output directory afterwards.
 
     Only the tasks that `tasks` names (ids or patterns) and that have one of `tags` run, of these the first `limit`.
     `unsafe` goes without the audit of the walls, and every record says so. `resume_anyway` continues a run although
-    what decides its results has changed, and the records say so.
+    what decides its results has changed, and the records say so. `with_audit` attaches the signed proof that this host
+    withstood the attack suite: played now, or made earlier where it names a file.
 
     Raises ConfigError, SandboxUnavailable, AuditFailed or StoreError before anything runs; afterwards one bad task
     never ends the run. An interrupt stops the agents, finishes what is being verified and returns a summary that says
     so; a second one ends everything."""
-    options = RunOptions(limit, tuple(tasks), tuple(tags), resume or resume_anyway, workers, unsafe, resume_anyway)
+    options = RunOptions(
+        limit, tuple(tasks), tuple(tags), resume or resume_anyway, workers, unsafe, resume_anyway, with_audit
+    )
     return anyio.run(_run, config, options, Unbreakable(progress or silent))
 
 
@@ -119,7 +126,7 @@ async def _run(config: TesterConfig, options: RunOptions, progress: Progress) ->
     selection = select_tasks(pack, options.limit, options.tasks, options.tags)
     tasks = compile_benchmark_pack(pack, indexes=selection.indexes)
     async with one_error(), open_broker(config) as broker:
-        stage = replace(await _prepare(config, tasks, progress, options.unsafe), broker=broker)
+        stage = replace(await _prepare(config, tasks, progress, options), broker=broker)
         producer = build_harness_producer(config, stage.sandbox, broker, stage.overlays)
         with RecordStore(config.output_dir) as store:
             return await _carry_out(config, options, selection.filters, tasks, progress, stage, producer, store)
@@ -132,6 +139,8 @@ class _Stage:
     sandbox: Sandbox | None = None
     notices: tuple[str, ...] = ()
     audit: Mapping[str, Any] | None = None
+    suite: SignedAudit | None = None
+    key: SigningKey | None = None  # where something was signed with it already
     overlays: Overlays = field(default_factory=lambda: MappingProxyType({}))
     images: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     broker: Broker | None = None
@@ -143,12 +152,12 @@ class _Stage:
         )
 
 
-async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progress, unsafe: bool) -> _Stage:
-    """Raises ConfigError, SandboxUnavailable, AuditFailed."""
+async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progress, options: RunOptions) -> _Stage:
+    """Raises ConfigError, SandboxUnavailable, AuditFailed, SuiteFailed."""
     entries = tasks.entries
     check_collectable(config, entries)
     if not needs_sandbox(config) and not any(FAMILIES[entry.family].executes for entry in entries):
-        return _Stage()
+        return await _with_suite(_Stage(), config, (), progress, options)
     roots = task_roots(entry.image for entry in entries)
     check_out_of_sight(config, roots)
     notice = partial(_notice, progress)
@@ -156,14 +165,34 @@ async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progres
     selection = await select_sandbox(config.sandbox.backend, ISOLATED, roots, config.sandbox.runtime, pull)
     sandbox, audit = selection.sandbox, None
     left = await sandbox.clean()
-    if not unsafe:
+    if not options.unsafe:
         await check_walls(sandbox, roots)
         audit = (await require_run_audit(sandbox, roots)).as_record()
     await check_program(config, sandbox, roots)
     overlays = await prepare_overlays(config, sandbox, roots, notice)
     cleaned = [f"removed what a killed run had left: {', '.join(left[:5])}"] if left else []
     notices = (selection.reason, *cleaned, *reachable_domains(config, entries))
-    return _Stage(sandbox, notices, audit, overlays, await image_digests(sandbox, roots))
+    stage = _Stage(sandbox, notices, audit, overlays=overlays, images=await image_digests(sandbox, roots))
+    return await _with_suite(stage, config, roots, progress, options)
+
+
+async def _with_suite(
+    stage: _Stage, config: TesterConfig, roots: Sequence[Root], progress: Progress, options: RunOptions
+) -> _Stage:
+    """With the signed audit that was asked for, named in what goes into plan and records."""
+    if options.with_audit is False:
+        return stage
+    key = _signing_key(config)
+    suite = await attached_audit(
+        stage.sandbox,
+        roots,
+        key,
+        runtime=config.sandbox.runtime,
+        file=options.with_audit if isinstance(options.with_audit, Path) else None,
+        unsafe=options.unsafe,
+        notice=partial(_notice, progress),
+    )
+    return replace(stage, audit={**(stage.audit or {}), "suite": suite.as_record()}, suite=suite, key=key)
 
 
 async def _carry_out(
@@ -179,6 +208,8 @@ async def _carry_out(
     directory, began, now = store.directory, anyio.current_time(), time.time()
     seed = secret_seed(config)
     wanted = make_plan(config, tasks, filters, stage.circumstances(options.unsafe), seed, now)
+    if stage.suite is not None and (options.resume or not (directory / PLAN_FILE).exists()):
+        store_audit(directory, stage.suite)  # before a plan or a record names it
     run = await open_run(store, wanted, seed, now=now, resume=options.resume, anyway=options.resume_anyway)
     if stage.broker is not None:
         used = run.tally.usage
@@ -219,7 +250,7 @@ async def _carry_out(
         if run.seed is None:
             summary = run.tally.summary(0.0)  # sealed and complete: nothing is left to do, and nothing is touched
         else:
-            key = _signing_key(config)
+            key = stage.key or _signing_key(config)
             if key.ephemeral and config.records.sign:
                 _notice(
                     progress, "sealed with a key made for this run only; `securebench keys new NAME` makes one of yours"

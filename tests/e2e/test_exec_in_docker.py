@@ -12,7 +12,7 @@ import pytest
 from tests.docker.engine import IMAGE, docker, own_containers
 from tests.e2e.workbench import CLI
 
-from securebench.audit.prerun import CACHE_SETTING
+from securebench.audit.cache import CACHE_SETTING
 from securebench.execution.isolation import IMAGE_SETTING, Isolation, Wish, select_isolation
 from securebench.execution.request import Policy, PythonLimits, PythonRequest, PythonResult
 from securebench.execution.run import run_python

@@ -85,6 +85,9 @@ def notes(summary: TesterRunSummary) -> list[str]:
         lines.append(f"Interrupted: {summary.total} of {summary.planned} attempts recorded; continue with --resume.")
     if summary.filtered is not None:
         lines.append(f"Filtered: {summary.filtered}.")
+    if summary.audit is not None:
+        held = f"{summary.audit['held']} of {summary.audit['attacks']} attacks held on {summary.audit['on']}"
+        lines.append(f"Audit: {held}; attached and signed.")
     if summary.attempts > 1:
         lines.append(_attempts(summary))
     if summary.usage:

@@ -33,6 +33,13 @@ import click
 @click.option(
     "--progress", type=click.Choice(["auto", "plain", "json"]), default="auto", help="How to show progress on stderr."
 )
+@click.option(
+    "--with-audit",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="Attach signed proof that this host withstood the attack suite: played now, or an audit made by --sign.",
+)
 @click.option("--unsafe", is_flag=True, help="UNSAFE: run without the audit of the walls; every record says so.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
@@ -50,6 +57,7 @@ def command(
     show_command_output: bool,
     quiet: bool,
     progress: str,
+    with_audit: str | None,
     unsafe: bool,
     as_json: bool,
 ) -> int:
@@ -93,6 +101,7 @@ def command(
             workers=workers,
             unsafe=unsafe,
             resume_anyway=resume_anyway,
+            with_audit=False if with_audit is None else Path(with_audit) if with_audit else True,
         )
     print_summary(summary, as_json)
     if summary.interrupted:

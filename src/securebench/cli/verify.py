@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -80,6 +81,7 @@ def _rows(result: Verification) -> list[tuple[str, str]]:
         ("harness", str(facts["harness"])),
         ("attempts", f"{facts['recorded']} of {facts['planned']}: {counts or 'none'}; score {score}"),
         ("sealed by", _signer(result)),
+        *(("audit", _audit(one)) for one in facts["audits"]),
     ]
 
 
@@ -88,6 +90,11 @@ def _signer(result: Verification) -> str:
     if key is None:
         return "nobody"
     return f"{key.name or key.id} ({'' if key.name is None else key.id + ', '}{key.standing})"
+
+
+def _audit(audit: Mapping[str, Any]) -> str:
+    words = f"{audit['held']} of {audit['attacks']} attacks held on {audit['on']}, {audit['at']}"
+    return words if audit["vouched"] else f"{words}, by a key you do not know"
 
 
 def _list(title: str, lines: list[str] | tuple[str, ...]) -> None:

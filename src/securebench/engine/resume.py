@@ -16,6 +16,7 @@ from typing import Any
 from securebench.engine.lanes import Todo
 from securebench.errors import ConfigError, IntegrityError
 from securebench.records._durable import read_file
+from securebench.records.audits import load_audit, suite_digest
 from securebench.records.dsse import MAX_ENVELOPE
 from securebench.records.plan import PLAN_FILE, Plan, load_plan, rfc3339, write_plan
 from securebench.records.plan_break import break_plan, plan_break
@@ -69,6 +70,8 @@ async def open_run(
             f"{directory} already holds run {plan.run_id!r}; use --resume to continue it, or choose another "
             f"--output-dir.{f' Note: {store.repair}.' if store.repair else ''}"
         )
+    if (audit := suite_digest(plan.audit)) is not None:
+        load_audit(directory, audit)
     revealed = not (directory / SEED_FILE).exists() and (directory / SEAL_FILE).exists()
     opened = _read(store, plan, digest, None if revealed else kept_seed(directory, plan.seed_commitment))
     _check_signed(directory)

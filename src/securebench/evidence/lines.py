@@ -15,6 +15,7 @@ from securebench._canonical import digest_bytes
 from securebench.errors import IntegrityError, StoreError
 from securebench.evidence.contents import ContentsCheck
 from securebench.evidence.findings import Findings
+from securebench.records.audits import suite_digest
 from securebench.records.plan import PLAN_FILE, Plan, load_plan
 from securebench.records.plan_break import plan_break
 from securebench.records.shape import RecordShape, checked_record, without_long_texts
@@ -34,6 +35,7 @@ class Lines:
     superseded: int = 0
     missing: int = 0
     breaks: list[int] = field(default_factory=list)  # lines where the plan changed
+    audits: Counter[str] = field(default_factory=Counter)  # signed audits that records name, "" for none
 
 
 class LinesCheck:
@@ -136,6 +138,7 @@ class LinesCheck:
         for problem in self._contents.problems(shape):
             self._error(problem)
         self.lines.counts[shape.verification_status] += 1
+        self._audit(shape)
         earlier = self._last.get(shape.key)
         if earlier is not None:
             if self._faults.pop(shape.key, None) is None:
@@ -148,6 +151,12 @@ class LinesCheck:
             self._faults[shape.key] = without_long_texts(record)
         else:
             self._count(record)
+
+    def _audit(self, shape: RecordShape) -> None:
+        try:
+            self.lines.audits[suite_digest(shape.audit) or ""] += 1
+        except IntegrityError as error:
+            self._error(str(error))
 
     def _count(self, record: dict[str, Any]) -> None:
         if record["passed"] is not None:

@@ -53,6 +53,11 @@ def _how(lines: Lines) -> Iterator[str]:
     for name, words in _ASSURANCES.items():
         if count := lines.assurance[name]:
             yield f"as much as the others: {count} verdicts {words} ({name})"
+    carried = sum(count for digest, count in lines.audits.items() if digest)
+    if carried and (bare := lines.audits[""]):
+        yield f"that the host withstood the attack suite when {bare} of the attempts were made: they carry no audit"
+    if carried:
+        yield "that a host which withstood the attack suite before the run did so throughout, or against other attacks"
     if lines.plan.unsafe:
         yield "that the walls between candidates and tests stood: the operator went without the audit"
     if lines.plan.harness.get("type") in _MODELS:

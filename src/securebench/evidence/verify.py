@@ -2,7 +2,7 @@
 
 Checked are, in this order: the plan; every line of the records (strict JSON, shape, chain, planned, once, digests of
 what it names and of what is stored); that checkpoints and seal are signed and about these bytes; the seed; the
-summary, counted again; whose key it is."""
+summary, counted again; whose key it is; the audits of the host that it carries."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from securebench.candidates.store import CandidateStore
 from securebench.errors import ConfigError, IntegrityError, StoreError
+from securebench.evidence.audits import check_audits
 from securebench.evidence.contents import ContentsCheck
 from securebench.evidence.findings import Finding, Findings, Severity
 from securebench.evidence.lines import LinesCheck
@@ -100,6 +101,7 @@ def verify_run(directory: Path, trusted: Mapping[str, str], expected_key: str | 
             _check_bundle(directory, findings)
     elif lines.missing:
         findings.error(PLAN_FILE, 0, f"{lines.missing} planned attempts have no record: {check.missing_named()}")
+    audits = check_audits(directory, plan, lines, key, trusted, findings)
     result = tally.summary(0.0)
     facts = _facts(plan) | {
         "status": seal.predicate.status if seal is not None else "unsealed",
@@ -108,6 +110,7 @@ def verify_run(directory: Path, trusted: Mapping[str, str], expected_key: str | 
         "recorded": lines.plan.total - lines.missing,
         "records": lines.state.count,
         "checkpoints": len(checkpoints),
+        "audits": audits,
         **{name: getattr(result, name) for name in ("passed", "failed", "pending", "errors", "score")},
     }
     return Verification(

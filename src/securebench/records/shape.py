@@ -57,6 +57,7 @@ class RecordShape(_Open):
     evidence: dict[str, Kept]
     digests: Digests
     previous: str
+    audit: dict[str, Any] | None = None
 
     @property
     def key(self) -> tuple[str, int]:

@@ -47,6 +47,7 @@ class TesterRunSummary:
     limit: int | None = None
     filters: dict[str, Any] = field(default_factory=dict)  # empty when the whole pack was planned
     filtered: str | None = None  # the same in words
+    audit: dict[str, Any] | None = None  # the attack suite that the host withstood before the run, in short
     tasks: int = 0
     attempts: int = 1  # per task
     statuses: dict[str, int] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class RunPlan:
     tasks: int | None = None
     filters: Filters = field(default_factory=Filters)
     pack_tasks: int | None = None  # how many the pack has
+    suite: Mapping[str, Any] | None = None  # the signed audit that it carries, in short
 
     @classmethod
     def of(cls, plan: Plan, directory: Path) -> RunPlan:
@@ -101,6 +103,7 @@ class RunPlan:
             tasks=len(plan.tasks),
             filters=plan.filters,
             pack_tasks=plan.pack_tasks,
+            suite=_dict((plan.audit or {}).get("suite")) or None,
         )
 
     @property
@@ -186,6 +189,7 @@ class Tally:
             limit=plan.limit,
             filters=filters.model_dump(mode="json") | {"pack_tasks": plan.pack_tasks} if filters else {},
             filtered=plan.filtered(),
+            audit=None if plan.suite is None else dict(plan.suite),
             tasks=plan.tasks if plan.tasks is not None else plan.attempts,
             attempts=plan.attempts_per_task,
             statuses={name: counts[name] for name in ("passed", "failed", "pending", "error")},

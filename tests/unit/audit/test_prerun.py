@@ -12,7 +12,8 @@ import pytest
 from tests.e2e.workbench import need_bubblewrap
 
 from securebench.audit import prerun
-from securebench.audit.prerun import LIFETIME, AuditFailed, cache_directory, keep, read_kept, require_audit
+from securebench.audit.cache import cache_directory
+from securebench.audit.prerun import LIFETIME, AuditFailed, keep, read_kept, require_audit
 from securebench.audit.result import AuditResult, Check, Group, merged
 
 GOOD = AuditResult("bubblewrap", "k" * 64, 1000.0, 1.0, (Check("a wall", Group.GUARD, True, "stands"),))

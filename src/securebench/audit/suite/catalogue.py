@@ -51,8 +51,8 @@ def load_catalogue() -> Catalogue:
     for module in _modules():
         classes += [module.CLASS] if hasattr(module, "CLASS") else []
         threats += getattr(module, "THREATS", ())
-        found += module.ATTACKS
-        sources |= {attack.id: _source(module) for attack in module.ATTACKS}
+        found += getattr(module, "ATTACKS", ())
+        sources |= {attack.id: _source(module) for attack in getattr(module, "ATTACKS", ())}
     for name, ids in (("threat", [threat.id for threat in threats]), ("attack", [attack.id for attack in found])):
         if twice := {identity for identity in ids if ids.count(identity) > 1}:
             raise ConfigError(f"the catalogue has each of these {name}s twice: {', '.join(sorted(twice))}")
