@@ -5,7 +5,8 @@ with a history of holes, or out of the sandbox's namespaces. Addresses families 
 some of them (AF_VSOCK) are not confined by a network namespace. Rules, in this order:
 
 - a foreign architecture ends the process; x86's x32 calls and numbers newer than this table are ENOSYS;
-- `DENIED` is EPERM; `ABSENT` is ENOSYS, so that callers fall back (io_uring, clone3 whose flags cannot be read);
+- `DENIED` is EPERM; `ABSENT` is ENOSYS, so that callers fall back (io_uring, clone3 whose flags
+  cannot be read, io_setup whose queues are taken from one number for the whole host);
 - `socket` of a family not allowed is EAFNOSUPPORT, as on a kernel built without it;
 - `clone` with a namespace flag, terminal input injection and odd personalities are EPERM.
 """
@@ -62,7 +63,7 @@ _COMMON = {
 _X86_64 = Architecture(
     0xC000003E,
     _COMMON | {
-        "ioctl": 16, "socket": 41, "socketpair": 53, "clone": 56, "personality": 135, "shmget": 29,
+        "ioctl": 16, "io_setup": 206, "socket": 41, "socketpair": 53, "clone": 56, "personality": 135, "shmget": 29,
         "memfd_create": 319, "ptrace": 101, "syslog": 103, "uselib": 134, "ustat": 136, "sysfs": 139, "vhangup": 153,
         "modify_ldt": 154, "pivot_root": 155, "_sysctl": 156, "adjtimex": 159, "chroot": 161, "acct": 163,
         "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
@@ -79,7 +80,7 @@ _X86_64 = Architecture(
 _AARCH64 = Architecture(
     0xC00000B7,
     _COMMON | {
-        "ioctl": 29, "socket": 198, "socketpair": 199, "clone": 220, "personality": 92, "shmget": 194,
+        "ioctl": 29, "io_setup": 0, "socket": 198, "socketpair": 199, "clone": 220, "personality": 92, "shmget": 194,
         "memfd_create": 279, "ptrace": 117, "syslog": 116, "lookup_dcookie": 18, "umount2": 39, "mount": 40,
         "pivot_root": 41, "nfsservctl": 42, "chroot": 51, "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97,
         "kexec_load": 104, "init_module": 105, "delete_module": 106, "clock_settime": 112, "reboot": 142,
@@ -94,7 +95,7 @@ _AARCH64 = Architecture(
 
 ARCHITECTURES = {"x86_64": _X86_64, "aarch64": _AARCH64}
 
-ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "io_setup")
 UNACCOUNTED = ("memfd_create", "shmget")
 """Memory that no resource limit counts: refused where no control group counts it either."""
 
