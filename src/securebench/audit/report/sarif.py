@@ -42,7 +42,10 @@ def sarif(report: Report) -> dict[str, Any]:
         "invocations": [{"executionSuccessful": True, "startTimeUtc": began}],
         "columnKind": "unicodeCodePoints",
         "results": [_result(one, indexes[one.rule]) for one in report.findings],
-        "properties": {"passed": report.passed, "facts": {name: _plain(text) for name, text in report.facts.items()}},
+        "properties": {
+            "passed": report.passed,
+            "facts": {_plain(name): _plain(text) for name, text in report.facts.items()},
+        },
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 

@@ -22,8 +22,8 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
             break
         yield from _finding(finding)
     yield ""
-    yield from (f"{name}: {one_line(value, 200)}" for name, value in report.facts.items())
-    yield f"{visible(report.title)}: {counted(report.findings, report.words)}"
+    yield from (f"{one_line(name, 40)}: {one_line(value, 200)}" for name, value in report.facts.items())
+    yield visible(f"{report.title}: {counted(report.findings, report.words)}", keep="")
     yield "PASSED" if report.passed else "NOT PASSED"
 
 
