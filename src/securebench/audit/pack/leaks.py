@@ -19,6 +19,7 @@ SHORTEST_ENCODED = 8
 LEAST_ENCODED = 8.0
 """Bits from which an encoded text counts: nobody writes one by chance, but it may be what a task is about."""
 PLAIN, REVERSED = "plain", "reversed"
+LEAST_OF_A_LINE = 10.0
 _LOOKED_AT_WHOLE = 4096
 
 
@@ -82,7 +83,8 @@ class LeakSearch:
         """Every field of which at least so many bits are seen there, in the form that shows most of it."""
         if not self._parts:
             return []
-        shown = fold("\n".join(plain_lines(text)))
+        lines = plain_lines(text)
+        shown = fold("\n".join([*lines, " ".join(lines)]))  # and once more as one: sentences are wrapped anywhere
         if _WRAPPED.search(text):  # an encoder's line breaks
             shown += "\n" + shown.replace("\n", "")
         seen: dict[tuple[str, str], float] = {}
@@ -140,5 +142,5 @@ def _parts(text: str) -> Iterator[str]:
             yield lines[0]
         return
     for line in lines:
-        if SHORTEST <= len(line) <= _LOOKED_AT_WHOLE and bits(line) >= 6:
+        if SHORTEST <= len(line) <= _LOOKED_AT_WHOLE and bits(line) >= LEAST_OF_A_LINE:
             yield line

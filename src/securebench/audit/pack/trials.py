@@ -21,7 +21,7 @@ from securebench.candidates.store import CandidateStore
 from securebench.engine.court import Court
 from securebench.engine.preflight import task_roots
 from securebench.errors import ConfigError, FailureReason, InfrastructureError, IntegrityError
-from securebench.families.registry import FAMILIES, family
+from securebench.families.registry import FAMILIES
 from securebench.records.redaction import Redactor
 from securebench.resources import ResourceBundle
 from securebench.sandboxes.base import ISOLATED

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from securebench import _json
+from securebench import _fs, _json
 from securebench._leftovers import staging_directory
 from securebench.answers.options import LETTERS
 from securebench.audit.pack.notes import Note
@@ -86,7 +86,7 @@ def _difference(one: dict[str, bytes], other: dict[str, bytes], but: Sequence[st
 
 
 def _raw_rows(pack: BenchmarkPack) -> Iterator[bytes]:
-    with pack.tasks_path.open("rb") as file:
+    with _fs.open_named(pack.tasks_path) as file:
         for entry in pack.entries:
             file.seek(entry.offset)
             yield file.read(entry.length)
