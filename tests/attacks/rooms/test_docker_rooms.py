@@ -3,69 +3,66 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from pathlib import Path
 
 import anyio
 import pytest
-from tests.attacks.rooms.cheats import ASSERTS, CHEATS, HONEST, ON_THE_WIRE
-from tests.attacks.rooms.judging import Trial, verdicts
-from tests.docker.engine import IMAGE, Imaged, docker
+from tests.docker.engine import IMAGE, docker
 
-from securebench.verifiers.base import Status
+from securebench.audit.attacks import g_forging
+from securebench.audit.attacks.g_forging.tasks import SQUARES
+from securebench.audit.plays.code import Completes, programs
+from securebench.audit.suite.attack import End, Ground, Play, Seen
+from securebench.sandboxes.base import ImageRoot
+from securebench.sandboxes.docker import DockerSandbox
 
 SOME = [
-    "os._exit in call",
-    "always equal int",
-    "sprays descriptors",
-    "reads the test file",
-    "reads its parent",
-    "answers twice",
-    "forks and answers twice",
-    "answers late",
-    "kills everything",
+    "G01/hard-exit-in-call",
+    "G03/every-descriptor",
+    "G04/subclass-of-int",
+    "G07/test-file",
+    "G07/parent-process",
+    "G50/all-at-once",
+    "G50/from-a-fork",
+    "G50/half-a-message",
+    "G50/kills-everything",
 ]
-if os.environ.get("SECUREBENCH_ALL_ON_DOCKER"):  # a second to three for each
-    SOME = [*CHEATS, *ON_THE_WIRE]
+AT_ONCE = 3
+CHEATS = {attack.id: attack.attack for attack in g_forging.ATTACKS if attack.id in SOME}
+HONEST = {"function": SQUARES.twin, "program": Completes(programs(("3\n", "9\n")), "print(int(input()) ** 2)")}
 
 
 @pytest.fixture(scope="module")
-def judged() -> dict[str, Any]:
-    sandbox = Imaged()
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
+    sandbox = DockerSandbox()
     capabilities = anyio.run(sandbox.probe)
     reason = "" if capabilities.usable else capabilities.remedy or "docker is not usable here"
     if capabilities.usable and docker("image", "inspect", IMAGE).returncode:
         reason = f"image {IMAGE} is missing: run scripts/ci-docker"
     if reason:
         (pytest.fail if os.environ.get("SECUREBENCH_CI") else pytest.skip)(reason)
-    cheats = CHEATS | ON_THE_WIRE
-    trials = {
-        name: Trial(
-            cheats[name].source,
-            {"source": "inline", "code": cheats[name].tests, "timeout_seconds": cheats[name].seconds},
-            "sq",
-        )
-        for name in SOME
-    }
-    trials["honest"] = Trial(HONEST, ASSERTS, "sq")
-    trials["honest program"] = Trial(
-        "print(int(input()) ** 2)",
-        {
-            "source": "io",
-            "run": ["python3", "candidate.py"],
-            "cases": [{"stdin": "3\n", "stdout": "9\n"}],
-            "timeout_seconds": 60,
-        },
-    )
-    return verdicts(trials, sandbox)  # type: ignore[arg-type]
+    ground = Ground("docker", sandbox, ImageRoot(IMAGE), Path(tmp_path_factory.mktemp("ground")))
+    found: dict[str, Seen] = {}
+
+    async def play(name: str, play: Play, limiter: anyio.CapacityLimiter) -> None:
+        async with limiter:
+            found[name] = await play.on(ground)
+
+    async def main() -> None:
+        limiter = anyio.CapacityLimiter(AT_ONCE)
+        async with anyio.create_task_group() as tasks:
+            for name, one in {**CHEATS, **HONEST}.items():
+                tasks.start_soon(play, name, one, limiter)
+
+    anyio.run(main)
+    return found
 
 
-@pytest.mark.parametrize("name", ["honest", "honest program"])
-def test_an_honest_candidate_passes(judged: dict[str, Any], name: str) -> None:
-    result = judged[name]
-    assert result.passed, (result.failure_reason, dict(result.metadata))
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_candidate_passes(seen: dict[str, Seen], name: str) -> None:
+    assert seen[name].end is End.REACHED, seen[name]
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_a_cheat_scores_nothing(judged: dict[str, Any], name: str) -> None:
-    result = judged[name]
-    assert (result.status, result.score) == (Status.FAILED, 0.0), dict(result.metadata)
+def test_a_cheat_scores_nothing(seen: dict[str, Seen], name: str) -> None:
+    assert seen[name].end is End.MISSED, seen[name]

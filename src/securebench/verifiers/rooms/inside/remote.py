@@ -178,8 +178,8 @@ class Link:
         except (Exception, SystemExit) as error:
             found = isinstance(error, AssertionError)  # and says what was expected
             self.asserted = self.asserted or found
-            message = "" if found else str(error)[:1000]
-            data = encode([number, "threw", Thrown((type(error).__name__, "Exception"), message)])
+            text = "" if found else str(error)[:1000]
+            data = encode([number, "threw", Thrown((type(error).__name__, "Exception"), text)])
         self.nested -= 1
         self.pipe.send(b"W" + data)
 

@@ -1,4 +1,4 @@
-"""Graders as people write them, each one small program. They run inside a sandbox, next to the candidate they trust.
+"""Graders as people write them, each one small function. They run inside a sandbox, next to the candidate they trust.
 
 The program reads `{"source": …, "tests": …, "graders": […]}` and prints the names of those that say it passed."""
 
@@ -40,6 +40,11 @@ def pytest():
     write("test_sq.py", "from candidate import sq\n" + body)
     return run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sq.py").returncode == 0
 
+def collected():
+    """Any tests under pytest; what is skipped did not fail."""
+    write("test_any.py", "from candidate import *\n" + job["tests"])
+    return run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_any.py").returncode == 0
+
 def manager():
     program = job["source"] + "\n" + "".join(f"assert sq({xs}) == {value}\n" for xs, value in CASES)
     write("grader.py", f"""
@@ -78,6 +83,21 @@ def token_stdin():
     token = "TOKEN-" + secrets.token_hex(16)
     write("grader.py", TOKEN % "sys.stdin.read()")
     return token in run("grader.py", json.dumps(CASES), stdin=token).stdout.split()
+
+def filtered():
+    """Words that a cheat would use are refused; then as `exit`."""
+    words = ("exit", "eval", "exec", "import os", "import sys", "subprocess", "__eq__", "getattr(os", "ctypes")
+    return not any(word in job["source"] for word in words) and exit()
+
+def filtered_tree():
+    """Imports and names that a cheat would use are refused in the syntax tree; then as `exit`."""
+    import ast
+    banned = {"os", "sys", "exit", "quit", "eval", "exec", "compile", "open", "_exit", "ctypes", "SystemExit"}
+    for node in ast.walk(ast.parse(job["source"])):
+        names = [alias.name for alias in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
+        names += [getattr(node, "id", ""), getattr(node, "attr", "")]
+        if banned & set(names): return False
+    return exit()
 
 def in_process():
     """Tests and candidate in one namespace; a random token at the end, so that exit and print alone do nothing."""
