@@ -7,6 +7,7 @@ are not part of a source tree and may have been made from hidden tests."""
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,7 +23,20 @@ GIT_DIRECTORY = ".git"
 HISTORIES = frozenset(
     map(canonical_key, (GIT_DIRECTORY, ".hg", ".svn", ".bzr", ".jj", ".sl", "_darcs", ".fslckout", "_FOSSIL_"))
 )
-TOOL_CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox"})
+TOOL_CACHES = frozenset(
+    (
+        "__pycache__",
+        ".pytest_cache",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".tox",
+        ".nox",
+        "htmlcov",
+        ".nyc_output",
+    )
+)
+_DERIVED = re.compile(r".*\.py[co]|\.coverage(?:\..+)?|\.testmondata.*")
 _MAX_TARGET = 4095
 
 
@@ -61,7 +75,7 @@ def is_history(name: str) -> bool:
 
 
 def is_tool_cache(name: str, is_dir: bool) -> bool:
-    return name in TOOL_CACHES if is_dir else name.endswith((".pyc", ".pyo"))
+    return name in TOOL_CACHES if is_dir else _DERIVED.fullmatch(name) is not None
 
 
 def not_source(path: bytes, is_dir: bool) -> str | None:
