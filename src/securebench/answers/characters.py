@@ -20,10 +20,13 @@ BLANK = " \t\r\n"
 # Control, format (zero-width, bidi), surrogate, private use, line and paragraph separator.
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
-# Drawn as nothing although their category is a letter, a mark or a symbol: Unicode's default-ignorable
-# code points that the categories above miss, and the Braille blank.
+# Drawn as nothing although their category is a letter, a mark, a symbol or none: Unicode's default-ignorable code
+# points that the categories above miss, code points that are no characters, and blanks of Braille, music and Khitan.
 _INVISIBLE = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufdd0-\ufdef\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U00016fe4\U0001d159\U000e0000-\U000e0fff"
+    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
+    + "]"
 )
 
 

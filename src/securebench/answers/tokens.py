@@ -12,6 +12,15 @@ from securebench.answers.characters import BLANK, MAX_RESPONSE, is_readable
 from securebench.answers.text import SENTENCE_MARKS, words
 
 _DECORATION = "()[]{}<>\"'`*_~!"
+_SIGNS = "-+\u2212\u00b1\u221a\u00ac"  # before a word they change what it says
+_SUFFIXES = "-+\u2212#%\u2030\u00b0"  # and these after one: C++, C#, 50%, OH-
+_OVERLAYS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_JOINTS = re.compile(
+    r"(?<![0-9])[,;|\u2013-\u2015\u2022]|[,;|\u2013-\u2015\u2022](?![0-9])|\.{2,}"
+    r"|(?<=[^\W\d_]{3})/(?=[^\W\d_]{3})"  # not km/h
+)
+_PIECE = re.compile(r"[^\W_]+(?:'[^\W_]+|(?<=[0-9])[.,:/][0-9][^\W_]*)*")
+_LONGEST_WORD = 24
 _TYPOGRAPHIC_QUOTES = re.compile("[\u201c\u201d\u201e\u00ab\u00bb]")
 _PLAIN_QUOTE = re.compile(r'(?<![0-9])"(?![0-9])')
 _BOLD = re.compile(r"(?<!\S)\*\*(?=[^\s*])([^*\n]*[^\s*])\*\*(?![*\w])")
@@ -29,11 +38,14 @@ class Tokens:
         return other.count > 0 and other.line in self.line
 
     def folded(self) -> Tokens:
-        """Without letter case, compatibility forms (full-width, ligatures) and brackets or emphasis around words.
+        """Without letter case, compatibility forms (full-width, ligatures), overlaid marks, and symbols around words
+        that are no sign or unit; words joined by commas, dashes, bars or slashes are words of their own.
 
         For finding what must not be said: a decoration does not make a rejected answer unsaid."""
         line = unicodedata.normalize("NFKC", self.line).casefold()
-        return _tokens([word.strip(_DECORATION).rstrip(SENTENCE_MARKS) for word in line.split()])
+        if not line.isascii():
+            line = _OVERLAYS.sub("", line)
+        return _tokens([_bare(word) for word in _JOINTS.sub(" ", line).split()])
 
 
 @lru_cache(maxsize=64)  # the same control responses meet every row of a pack
@@ -57,8 +69,45 @@ def read_tokens(text: str) -> Tokens | None:
 def token_f1(response: Tokens, answer: Tokens) -> Fraction:
     """Token F1 of a response that contains the answer: all of the answer is found, so only excess counts.
 
-    The response has a token at least."""
-    return Fraction(2 * answer.count, response.count + answer.count)
+    The response has a token at least. Words that are joined without a space are counted one by one, so that a
+    sentence does not pass for one word."""
+    found = _size(answer)
+    return Fraction(2 * found, _size(response) + found)
+
+
+def _size(tokens: Tokens) -> int:
+    return sum(map(_words_in, tokens.line.split()))
+
+
+def _words_in(token: str) -> int:
+    """How many words a token is: at least one, one for each run of letters and digits, more for a run longer than
+    words are, and one for each character of a script that writes no spaces."""
+    if token.isascii():
+        return max(1, sum(1 + (len(piece) - 1) // _LONGEST_WORD for piece in _PIECE.findall(token)))
+    bare = "".join(char for char in token if not unicodedata.category(char).startswith("M"))
+    wide = sum(1 for char in bare if char.isalpha() and unicodedata.east_asian_width(char) in "WF")
+    rest = sum(1 + (len(piece) - 1) // _LONGEST_WORD for piece in _PIECE.findall(bare))
+    return max(1, wide, rest)
+
+
+def _bare(word: str) -> str:
+    """A folded word without what stands around it, unless that changes what it says."""
+    if not any(map(str.isalnum, word)):
+        return word.strip(_DECORATION).rstrip(SENTENCE_MARKS)
+    start, end = 0, len(word)
+    while _is_mark(word[start]) and not _leads(word[start : start + 2]):
+        start += 1
+    while _is_mark(word[end - 1]) and word[end - 1] not in _SUFFIXES:
+        end -= 1
+    return word[start:end]
+
+
+def _is_mark(char: str) -> bool:
+    return unicodedata.category(char)[0] in "PS"
+
+
+def _leads(pair: str) -> bool:
+    return pair[0] in _SIGNS or (pair[1].isdigit() and (pair[0] == "." or unicodedata.category(pair[0]) == "Sc"))
 
 
 def _tokens(items: list[str]) -> Tokens:

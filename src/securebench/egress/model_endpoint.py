@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from securebench import _json
 from securebench.errors import InfrastructureError
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 MAX_BODY = 1024 * 1024
@@ -64,7 +67,7 @@ class ModelEndpoint:
         url = self.base_url.rstrip("/") + "/chat/completions"
         try:
             async with (
-                httpx2.AsyncClient(timeout=self.timeout_seconds, trust_env=False) as client,
+                httpx2.AsyncClient(timeout=self.timeout_seconds, trust_env=False, verify=_authorities()) as client,
                 client.stream("POST", url, json=body, headers=headers) as response,
             ):
                 data = await _bounded(response)
@@ -77,6 +80,14 @@ class ModelEndpoint:
         if response.status_code != 200:
             raise InfrastructureError(f"the model endpoint {self.base_url} answered {response.status_code}")
         return _content(data, self.base_url)
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    """Read once: it takes longer than a question on loopback."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 async def _bounded(response: httpx2.Response) -> bytes:

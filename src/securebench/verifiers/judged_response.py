@@ -32,9 +32,9 @@ def precheck(rubric: JudgeRubric, text: str) -> TextVerdict | str:
     tokens = read_tokens(seen)
     if tokens is None:
         return malformed("unreadable_character")
-    if tokens.folded().count == 0 or seen.strip().casefold() in _EMPTY_PHRASES:
-        return no_answer("empty")
     folded = tokens.folded()
+    if folded.count == 0 or folded in _EMPTY_PHRASES:
+        return no_answer("empty")
     for answer in rubric.rejected_answers:
         rejected = read_tokens(answer)
         if rejected is None or folded.contain(rejected.folded()):
@@ -42,7 +42,7 @@ def precheck(rubric: JudgeRubric, text: str) -> TextVerdict | str:
     return seen
 
 
-_EMPTY_PHRASES = frozenset(phrase.casefold() for phrase in MASTER_KEYS)
+_EMPTY_PHRASES = frozenset(tokens.folded() for phrase in MASTER_KEYS if (tokens := read_tokens(phrase)) is not None)
 
 
 async def judge_response(

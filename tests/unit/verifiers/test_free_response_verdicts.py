@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.verifiers import naive_graders as naive
 
 from securebench.errors import FailureReason
 from securebench.families.free_response import ContainsAnyRubric
@@ -125,6 +124,14 @@ def test_by_default_the_response_is_nothing_but_an_accepted_answer(response: str
         ("Paris " * 10, 0.5, WRONG),
         ("par is", 0.1, WRONG),
         ("parisian", 0.1, WRONG),
+        ("Paris it-is", 0.5, PASS),
+        ("Paris it-is-not", 0.5, WRONG),
+        ("Paris Rome,Berlin,Madrid", 0.5, WRONG),
+        ("Paris 1,234.5", 0.6, PASS),
+        ("Paris it's", 0.6, PASS),
+        ("Paris " + "x" * 24, 0.6, PASS),
+        ("Paris " + "x" * 25, 0.6, WRONG),
+        ("Paris \u3067\u306f", 0.6, WRONG),
     ],
 )
 def test_lower_threshold_allows_a_bounded_number_of_other_words(response: str, f1: float, reason: Reason) -> None:
@@ -152,10 +159,37 @@ def test_threshold_is_compared_exactly() -> None:
         ("Paris is New Jersey York", PASS),
         ("Paris or Lon\u200bdon", BAD),
         ("London", WRONG),
+        ("Paris #London", WRONG),
+        ("Paris Rome,London", WRONG),
+        ("Paris London/Rome", WRONG),
+        ("Paris -London", PASS),
+        ("Paris London-like", PASS),
+        ("Paris London+", PASS),
     ],
 )
 def test_rejected_answer_spoils_a_response(response: str, reason: Reason) -> None:
     assert judge(response, rubric("Paris", rejected=("London", "new york"), f1=0.2)) is reason
+
+
+@pytest.mark.parametrize(
+    "response, accepted, rejected",
+    [
+        ("C++", "C++", "C"),
+        ("C#", "C#", "C"),
+        ("50%", "50%", "50"),
+        ("-x", "-x", "x"),
+        ("5 km/h", "5 km/h", "5 km"),
+        ("non-linear", "non-linear", "linear"),
+        ("1,234", "1,234", "234"),
+        (".5", ".5", "5"),
+        ("$5", "$5", "5"),
+        ("f(x)", "f(x)", "x"),
+        ("\u0915\u093f", "\u0915\u093f", "\u0915"),
+        ("\u2192", "\u2192", "\u2190"),
+    ],
+)
+def test_what_changes_a_word_is_no_decoration(response: str, accepted: str, rejected: str) -> None:
+    assert judge(response, rubric(accepted, rejected=(rejected,))) is PASS
 
 
 def test_sign_distinguishes_a_rejected_number_from_an_accepted_one() -> None:
@@ -164,21 +198,3 @@ def test_sign_distinguishes_a_rejected_number_from_an_accepted_one() -> None:
     assert judge("x = -5", how) is PASS
     assert judge("-5 5", how) is WRONG
     assert judge("5", how) is WRONG
-
-
-@pytest.mark.parametrize(
-    "grader, response, right",
-    [
-        (naive.substring, "Paris London Rome Berlin", "Paris"),
-        (naive.substring, "not Paris", "Paris"),
-        (naive.substring, "comparison", "paris"),
-        (naive.token_recall, "light of the speed", "speed of light"),
-        (naive.token_recall, "1, 2, 3, 4, 5", "-5"),
-        (naive.punctuation_stripped, "15", "1.5"),
-        (naive.punctuation_stripped, "C", "C++"),
-        (naive.compatibility_folded, "Par\u200bis", "Paris"),
-    ],
-)
-def test_attack_fools_a_naive_grader_and_not_this_one(grader: naive.Grader, response: str, right: str) -> None:
-    assert grader(response, right)
-    assert judge(response, rubric(right)) is not PASS

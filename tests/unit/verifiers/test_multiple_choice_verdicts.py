@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.verifiers import naive_graders as naive
 
 from securebench.errors import FailureReason
 from securebench.families.multiple_choice import MultipleChoiceEval, MultipleChoiceInput
@@ -254,25 +253,6 @@ def test_letter_beyond_the_options_is_no_option() -> None:
 def test_metadata_shows_the_candidates_letter_and_the_form_it_came_in() -> None:
     assert judge_multiple_choice(FOUR, B, "x\nAnswer: (c)").metadata == {"answer": "C", "rule": "final_line"}
     assert judge_multiple_choice(FOUR, B, "b").metadata == {"answer": "B", "rule": "whole_response"}
-
-
-@pytest.mark.parametrize(
-    "grader, response",
-    [
-        (naive.first_letter, "B or A or C"),
-        (naive.first_letter, "Bananas are not an option"),
-        (naive.last_letter, "A B C D B"),
-        (naive.letter_anywhere, "A, B, C, D"),
-        (naive.letter_anywhere, "I refuse. But"),
-        (naive.first_answer_line, "Answer: B\nAnswer: C"),
-        (naive.first_answer_line, "Answer: Bob"),
-        (naive.compatibility_folded, "\uff22"),
-        (naive.compatibility_folded, "B\u200b"),
-    ],
-)
-def test_attack_fools_a_naive_grader_and_not_this_one(grader: naive.Grader, response: str) -> None:
-    assert grader(response, "B")
-    assert judge(response) is not PASS
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,16 @@ class Panel:
         return self._known[key]
 
     async def vote(self, matter: Matter, response: str) -> tuple[Vote, ...]:
-        """One vote for each question. Raises InfrastructureError where the model answers nobody."""
-        return tuple([await self._vote(matter, response) for _ in range(self.votes)])
+        """One vote for each question; none is asked after the one that the response silenced. Raises
+        InfrastructureError where the model answers nobody."""
+        votes: list[Vote] = []
+        while len(votes) < self.votes and (vote := await self._vote(matter, response)):
+            votes.append(vote)
+        return (*votes, *[Vote.UNREADABLE] * (self.votes - len(votes)))
 
-    async def _vote(self, matter: Matter, response: str) -> Vote:
+    async def _vote(self, matter: Matter, response: str) -> Vote | None:
         """A model that answers about others and twice not about this response was silenced by it: a filter it trips, a
-        length it has. That is no fault of the host, and whoever does it stays in the count."""
+        length it has. That is no fault of the host, and whoever does it stays in the count: None."""
         try:
             return await self._ask(matter, response)
         except InfrastructureError:
@@ -84,14 +88,15 @@ class Panel:
         try:
             return await self._ask(matter, response)
         except InfrastructureError:
-            return Vote.UNREADABLE
+            return None
 
     async def _control(self, matter: Matter, known: KnownResponse) -> ControlOutcome:
         expected = Vote.PASS if known.passes else Vote.FAIL
         return ControlOutcome(known.name, expected, await self._ask(matter, known.response))
 
     async def _ask(self, matter: Matter, response: str) -> Vote:
-        return read_vote(await self.model.reply(messages(matter, response, self.nonce())))
+        mark = self.nonce()[:8]
+        return read_vote(await self.model.reply(messages(matter, response, self.nonce(), mark)), mark)
 
 
 def _hostile(matter: Matter) -> tuple[KnownResponse, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from securebench import _json
+from securebench.verifiers.judge.question import verdict_words
 
 MAX_REPLY = 2000
 
@@ -17,14 +18,14 @@ class Vote(StrEnum):
     UNREADABLE = "unreadable"
 
 
-def read_vote(reply: str) -> Vote:
-    """The vote in a reply. A verdict that is merely quoted, repeated or surrounded by words is none."""
+def read_vote(reply: str, mark: str) -> Vote:
+    """The vote in a reply to the question with this mark. A verdict that is merely quoted, repeated or surrounded by
+    words is none, nor is one without the mark."""
     if len(reply) > MAX_REPLY:
         return Vote.UNREADABLE
     try:
         value = _json.loads(reply.strip())
     except ValueError:
         return Vote.UNREADABLE
-    if value == {"verdict": "pass"}:
-        return Vote.PASS
-    return Vote.FAIL if value == {"verdict": "fail"} else Vote.UNREADABLE
+    votes = (Vote(verdict) for verdict, word in verdict_words(mark).items() if value == {"verdict": word})
+    return next(votes, Vote.UNREADABLE)
