@@ -9,6 +9,7 @@ from securebench.candidates.tree import Tree
 
 GIB = 2**30
 LISTED = 1000
+SHOWN = 200  # characters of a path in a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +47,10 @@ class Captured:
             "files": len(self.tree.files),
             "bytes": self.tree.total_bytes,
             "left_out_count": len(self.left_out),
-            "left_out": [{"path": item.path, "reason": item.reason} for item in self.left_out[:LISTED]],
+            "left_out": [{"path": _cut(item.path), "reason": item.reason} for item in self.left_out[:LISTED]],
         }
+
+
+def _cut(path: str) -> str:
+    """A record stays small, whatever names an agent gives to what is not captured."""
+    return path if len(path) <= SHOWN else f"{path[:SHOWN]}…"
