@@ -74,7 +74,7 @@ async def attached_audit(
 async def run_backends(sandbox: Sandbox | None, roots: Sequence[Root], runtime: str | None) -> tuple[Backend, ...]:
     """The backends that a run with this sandbox uses, each with a root that holds python3."""
     if sandbox is None:
-        return (await find_backends()).backends[:1]
+        return (await find_backends(most=1)).backends
     images = [root.reference for root in roots if isinstance(root, ImageRoot)]
     single: dict[str, Sandbox] = {}
     for root in roots:

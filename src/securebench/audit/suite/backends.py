@@ -42,14 +42,16 @@ class Offered:
     missing: Mapping[str, str]
 
 
-async def find_backends(names: Sequence[str] = (), image: str | None = None) -> Offered:
-    """The backends called `names`, or every one of ours that is usable here.
+async def find_backends(names: Sequence[str] = (), image: str | None = None, *, most: int | None = None) -> Offered:
+    """The backends called `names`, or every one of ours that is usable here, at most `most` of them.
 
     Raises SandboxUnavailable for one that was named and is not there, or where none is; ConfigError."""
     found: list[Backend] = []
     missing: dict[str, str] = {}
     remedies: list[str] = []
     for name in dict.fromkeys(names or BACKENDS):
+        if len(found) == most:
+            break
         try:
             found.append(await ready(name, make_backend(name), image=image))
         except SandboxUnavailable as refusal:
