@@ -37,7 +37,7 @@ class Duplicates:
         if row.family == "multiple_choice":
             others["choices"] = sorted(row.input.choices)
         files = [[file.path, file.mount] for file in row.assets]
-        whole = _hash([row.family, words, others, files, row.environment.image])
+        whole = _hash([row.family, " ".join(text.lower().split()), others, files, row.environment.image])
         numbers = sorted(word for word in words if any(map(str.isdigit, word)))
         answer = _hash(_answer(row))
         self.prints.append([line, row.id, row.family, whole, answer, _sketch(words), _hash([numbers, others, files])])

@@ -47,9 +47,9 @@ def score_of(trials: list[Trial]) -> float:
 
 
 def looked_at(report: TrialReport) -> dict[str, str]:
-    counts: dict[str, int] = defaultdict(int)
+    counts = dict.fromkeys(("J01", "J10", "P02", "P20", "P22"), 0)
     for trial in report.trials:
-        counts[trial.rule] += 1
+        counts[trial.rule] = counts.get(trial.rule, 0) + 1
     looked = {rule: f"{count} trials" for rule, count in counts.items()}
     if every := mutants_of(report):
         looked["P24"] = f"{score_of(every):.0%} of {len(every)} mutants are noticed"

@@ -17,19 +17,31 @@ PACK = "pack"
 _WEIGHT = {mark: weight for weight, mark in enumerate(Mark)}
 
 
-def make_report(
-    pack: BenchmarkPack, notes: Iterable[Note], looked: Mapping[str, str], facts: Mapping[str, str]
-) -> Report:
-    """`looked` says of each rule that was looked at, what was; a rule that is missing there was skipped."""
+Looked = dict[tuple[str, str], str]
+"""What was looked at for a rule, in rows of a family."""
+
+
+def over(families: Iterable[str], looked: Mapping[str, str], before: Looked) -> Looked:
+    """`before`, and what was looked at for some rules in these families."""
+    found = dict(before)
+    for family in families:
+        for rule, what in looked.items():
+            found[rule, family] = f"{found[rule, family]}; {what}" if (rule, family) in found else what
+    return found
+
+
+def make_report(pack: BenchmarkPack, notes: Iterable[Note], looked: Looked, facts: Mapping[str, str]) -> Report:
+    """A rule that was not looked at in a family of the pack that it is about was skipped."""
     families = {entry.id: entry.family for entry in pack.entries}
     order = sorted(notes, key=lambda note: (list(RULES).index(note.rule), note.line))
     findings = [_finding(pack, note, families) for note in order]
-    findings += _quiet(looked, {finding.rule for finding in findings})
+    here = sorted({entry.family for entry in pack.entries})
+    findings += _quiet(here, looked, {(finding.rule, finding.column) for finding in findings})
     findings += _verdicts(pack, findings)
     findings.sort(key=lambda finding: list(GROUPS).index(finding.group))
-    columns = tuple(dict.fromkeys((PACK, *sorted({entry.family for entry in pack.entries}))))
+    columns = (*([PACK] if any(finding.column == PACK for finding in findings) else []), *here)
     passed = all(finding.mark is not Mark.FAILED for finding in findings)
-    return Report(f"Audit of {pack.manifest.id}", passed, time.time(), facts, GROUPS, columns, tuple(findings))
+    return Report(f"Audit of {pack.manifest.id}", passed, time.time(), facts, GROUPS, tuple(columns), tuple(findings))
 
 
 def _finding(pack: BenchmarkPack, note: Note, families: Mapping[str, str]) -> Finding:
@@ -42,12 +54,14 @@ def _finding(pack: BenchmarkPack, note: Note, families: Mapping[str, str]) -> Fi
     )
 
 
-def _quiet(looked: Mapping[str, str], loud: Collection[str]) -> Iterable[Finding]:
+def _quiet(here: Iterable[str], looked: Looked, loud: Collection[tuple[str, str]]) -> Iterable[Finding]:
+    """What was looked at and in order, and what was not looked at."""
     for rule in RULES.values():
-        if rule.id not in loud and rule.id != VERDICT_RULE:
-            mark = Mark.OK if rule.id in looked else Mark.SKIPPED
-            detail = looked.get(rule.id, "nothing in this pack to look at, or it was not asked for")
-            yield Finding(rule.id, rule.title, rule.group, PACK, mark, detail)
+        for family in here if rule.id != VERDICT_RULE else ():
+            if family in rule.families and (rule.id, family) not in loud:
+                what = looked.get((rule.id, family))
+                mark, detail = (Mark.SKIPPED, "not looked at") if what is None else (Mark.OK, what)
+                yield Finding(rule.id, rule.title, rule.group, family, mark, detail)
 
 
 def _verdicts(pack: BenchmarkPack, findings: Iterable[Finding]) -> Iterable[Finding]:

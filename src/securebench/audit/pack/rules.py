@@ -25,9 +25,14 @@ GROUPS: Mapping[str, str] = MappingProxyType(
 VERDICT_RULE = "P00"
 
 
+TEXT = ("multiple_choice", "short_answer", "free_response")
+CODE = ("code_completion", "repo_patch", "terminal_task")
+EVERY = (*TEXT, *CODE)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`mark` is what a finding weighs unless the check knows better."""
+    """`mark` is what a finding weighs unless the check knows better; `families` are those it can be about."""
 
     id: str
     group: str
@@ -35,6 +40,7 @@ class Rule:
     mark: Mark
     meaning: str
     fix: str
+    families: tuple[str, ...] = EVERY
 
 
 _ALL = (
@@ -53,6 +59,7 @@ _ALL = (
         Mark.FAILED,
         "Naming all options, all numbers or many words scores.",
         "Ask for one value; raise min_token_f1; state rejected answers.",
+        TEXT,
     ),
     Rule(
         "J10",
@@ -61,6 +68,7 @@ _ALL = (
         Mark.FAILED,
         "A program that always returns the same or its own input, or a workspace of empty or copied files, scores.",
         "Add cases with different right values; let the checker read contents, not only names and sizes.",
+        CODE,
     ),
     Rule(
         "P01",
@@ -69,6 +77,7 @@ _ALL = (
         Mark.FAILED,
         "Repeating the public text of the task scores.",
         "Choose an accepted answer that does not stand in the question, or another way to answer.",
+        TEXT,
     ),
     Rule(
         "P02",
@@ -77,6 +86,7 @@ _ALL = (
         Mark.FAILED,
         "A program that knows only the examples of its prompt passes all tests.",
         "Test inputs that the prompt does not show.",
+        ("code_completion",),
     ),
     Rule(
         "P03",
@@ -85,6 +95,7 @@ _ALL = (
         Mark.WARNING,
         "The right answers are so unevenly spread that one answer to everything scores far above chance.",
         "Balance the answers: shuffle options, add rows with other answers.",
+        TEXT,
     ),
     Rule(
         "P04",
@@ -93,6 +104,7 @@ _ALL = (
         Mark.WARNING,
         "A simple rule over public text (the longest option, the last number of the question) scores far above chance.",
         "Make the options alike in length and wording; do not let the question contain its answer.",
+        TEXT,
     ),
     Rule(
         "A01",
@@ -110,6 +122,7 @@ _ALL = (
         Mark.FAILED,
         "A copy, an archive or a later release with the gold patch in it lies where agents can read it.",
         "Remove it from the image or assets; install dependencies as of the base commit's date, without caches.",
+        ("repo_patch",),
     ),
     Rule(
         "A05",
@@ -142,6 +155,7 @@ _ALL = (
         Mark.FAILED,
         "A value of metadata, or the row's id, equals the answer in nearly every row.",
         "Remove that field: agents see the metadata and the id of their task.",
+        TEXT,
     ),
     Rule(
         "P20",
@@ -150,6 +164,7 @@ _ALL = (
         Mark.FAILED,
         "The pack's own solution is not accepted, so a pass means nothing, or nobody can pass.",
         "Repair the tests or the reference.",
+        CODE,
     ),
     Rule(
         "P21",
@@ -158,6 +173,7 @@ _ALL = (
         Mark.WARNING,
         "Nothing shows that the task can be solved, nor how well its tests tell right from wrong.",
         "Add reference_solution, gold_patch or reference_workspace; it is hidden.",
+        CODE,
     ),
     Rule(
         "P22",
@@ -166,6 +182,7 @@ _ALL = (
         Mark.FAILED,
         "A candidate that the pack itself calls wrong is accepted.",
         "Add a test that it fails.",
+        CODE,
     ),
     Rule(
         "P23",
@@ -174,6 +191,7 @@ _ALL = (
         Mark.WARNING,
         "The reference with one thing broken is accepted. Either no test looks there, or the change changes nothing.",
         "Add a test that it fails, or name its id in eval.equivalent_mutants if it is as right as the reference.",
+        CODE,
     ),
     Rule(
         "P24",
@@ -182,6 +200,7 @@ _ALL = (
         Mark.FAILED,
         "The share of broken references that the tests notice is below the floor.",
         "Test edge values and every branch of the reference.",
+        CODE,
     ),
     Rule(
         "P25",
@@ -190,6 +209,7 @@ _ALL = (
         Mark.FAILED,
         "The framework or the host failed, or the row cannot be set up; nothing is known of it.",
         "Read the message; run `securebench doctor`.",
+        CODE,
     ),
     Rule(
         "P30",
@@ -198,6 +218,7 @@ _ALL = (
         Mark.FAILED,
         "allow_paths or allow_sensitive_paths let candidates change what the test runner loads by itself.",
         "Name the few files that a fix has to change.",
+        ("repo_patch",),
     ),
     Rule(
         "P31",
@@ -206,6 +227,7 @@ _ALL = (
         Mark.FAILED,
         "The tests that decide are taken from the candidate's tree, and the policy allows to change them.",
         "Give the tests in tests.files or tests.test_patch, or take their paths out of allow_paths.",
+        ("repo_patch",),
     ),
     Rule(
         "P32",
@@ -222,6 +244,7 @@ _ALL = (
         Mark.WARNING,
         "The image's user is root. SecureBench never runs as root, so what only root may read is missing there.",
         "Set USER in the image, and let everybody read what the task needs.",
+        CODE,
     ),
     Rule(
         "P34",

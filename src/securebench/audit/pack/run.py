@@ -8,7 +8,7 @@ from pathlib import Path
 
 from securebench.audit.pack.entrants import Entrants
 from securebench.audit.pack.outcomes import looked_at, outcome_notes
-from securebench.audit.pack.reporting import make_report
+from securebench.audit.pack.reporting import make_report, over
 from securebench.audit.pack.shares import load_with
 from securebench.audit.pack.sight import is_seen, look_at_pack
 from securebench.audit.pack.survey import Survey
@@ -48,6 +48,8 @@ async def audit_pack(
     pack, survey = load_with(*find_pack(path), Survey)
     report("reading rows", 1, 1)
     notes, looked = survey.notes(), survey.looked()
+    here = sorted({entry.family for entry in pack.entries})
+    code = [family for family in here if FAMILIES[family].executes]
     facts = {
         "pack": f"{pack.manifest.id} version {pack.manifest.version}",
         "digest": pack.digest,
@@ -58,13 +60,13 @@ async def audit_pack(
     twin = compare_with_twins(pack)
     report("comparing with the twin", 1, 1)
     notes += twin.notes
-    looked["P10"] = f"{twin.compared} rows compared with their twins"
+    looked = over(here, {"P10": f"{twin.compared} rows compared with their twins"}, looked)
 
     sandbox = await _sandbox(pack, backend) if run and runs_code(pack) else None
     seen = _Count(report, "looking for what is hidden", sum(map(is_seen, pack.entries)))
     sight = await look_at_pack(pack, sandbox, workers, seen.one)
     notes += sight.notes
-    looked = {**looked, **_joined(looked, sight.looked())}
+    looked = over(here, sight.looked(), looked)
 
     if sandbox is not None:
         facts["sandbox"] = sandbox.name
@@ -73,7 +75,7 @@ async def audit_pack(
             pack, _ignore, workers, backend=backend, further=Entrants(mutants, seed), on_row=tried.one
         )
         notes += outcome_notes(pack, trials, floor)
-        looked = {**looked, **_joined(looked, looked_at(trials))}
+        looked = over(code, looked_at(trials), looked)
         facts["trials"] = str(len(trials.trials))
     facts["seconds"] = f"{time.monotonic() - began:.1f}"
     return make_report(pack, notes, looked, facts)
@@ -82,10 +84,6 @@ async def audit_pack(
 async def _sandbox(pack: BenchmarkPack, backend: str) -> Sandbox:
     roots = task_roots(entry.image for entry in pack.entries if FAMILIES[entry.family].executes)
     return (await select_sandbox(backend, ISOLATED, roots)).sandbox
-
-
-def _joined(one: dict[str, str], other: dict[str, str]) -> dict[str, str]:
-    return {rule: f"{one[rule]}; {what}" if rule in one else what for rule, what in other.items()}
 
 
 class _Count:

@@ -48,14 +48,19 @@ class Sight:
     files: int = 0
     images: list[str] = field(default_factory=list)
     images_missing: list[str] = field(default_factory=list)
+    """Not imported, so that only their working directories could be looked at, if anything."""
 
     def looked(self) -> dict[str, str]:
         if not self.rows:
             return {}
         what = f"{self.rows} rows with files or code, {self.files} files"
         what += f", images {', '.join(self.images)}" if self.images else ""
-        what += f"; not here, so not looked at: {', '.join(self.images_missing)}" if self.images_missing else ""
-        return dict.fromkeys(("A01", "A04", "A05", "A08"), what)
+        what += (
+            f"; not imported, so only their working directories: {', '.join(self.images_missing)}"
+            if self.images_missing
+            else ""
+        )
+        return dict.fromkeys(("A01", "A04", "A05", "A08", *([] if self.images_missing else ["P33"])), what)
 
 
 async def look_at_pack(

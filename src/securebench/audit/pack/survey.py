@@ -13,6 +13,8 @@ from securebench.audit.pack.controls import ControlReport
 from securebench.audit.pack.duplicates import Duplicates
 from securebench.audit.pack.guesses import Guesses
 from securebench.audit.pack.notes import Note
+from securebench.audit.pack.reporting import Looked, over
+from securebench.audit.pack.rules import EVERY, TEXT
 from securebench.audit.pack.settings import Settings
 from securebench.audit.pack.stated import Stated
 from securebench.pack_schema import AnyRow
@@ -82,5 +84,9 @@ class Survey:
     def notes(self) -> list[Note]:
         return [note for part in self.parts for note in part.notes()]
 
-    def looked(self) -> dict[str, str]:
-        return {rule: what for part in self.parts for rule, what in part.looked().items()}
+    def looked(self) -> Looked:
+        """What was looked at, in the families that each part is about."""
+        found: Looked = {}
+        for part in self.parts:
+            found = over(EVERY if isinstance(part, Duplicates | Settings) else TEXT, part.looked(), found)
+        return found
