@@ -12,7 +12,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?")
 
 def same_output(found: bytes, expected: bytes, compare: str, tolerance: float | None) -> bool:
     """`exact`: the same bytes. `tokens`: the same words, however they are spaced. `float`: as tokens, but numbers may
-    differ by `tolerance`, absolutely or relatively; only finite numbers are numbers."""
+    differ by `tolerance`, absolutely or as a share of the expected one; only finite numbers are numbers."""
     if compare == "exact":
         return found == expected
     ours, theirs = found.split(), expected.split()
@@ -29,7 +29,7 @@ def _close(found: bytes, expected: bytes, tolerance: float) -> bool:
     if wanted is None:
         return found == expected
     given = _number(found)
-    return given is not None and math.isclose(given, wanted, rel_tol=tolerance, abs_tol=tolerance)
+    return given is not None and abs(given - wanted) <= tolerance * max(1.0, abs(wanted))
 
 
 def _number(word: bytes) -> float | None:

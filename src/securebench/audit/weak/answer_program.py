@@ -121,3 +121,17 @@ for text in texts:
 print("passed" if passed == len(texts) else passed)
 """
 """Compares a printed number, and fails it where it is seen to be far."""
+
+ALLOWS_A_SHARE = """
+import contextlib, io, json, math, sys
+texts, _ = json.load(sys.stdin)
+passed = 0
+for text in texts:
+    space, out = {}, io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(text, space)
+    found = space["half"](1) if "half" in space else float(out.getvalue())
+    passed += math.isclose(found, 0.5, rel_tol=1.0, abs_tol=1.0)
+print("passed" if passed == len(texts) else passed)
+"""
+"""One tolerance for both ways of being close: as a share it is one of whichever number is larger."""

@@ -6,6 +6,7 @@ from securebench.audit.attacks.j_answers import rows
 from securebench.audit.plays.answer import MARKER, AnyPasses, EachPasses, Question
 from securebench.audit.suite.attack import Attack
 from securebench.audit.weak.answer_program import (
+    ALLOWS_A_SHARE,
     CHOKES,
     COMPARES_EVALUATED,
     COMPARES_PRINTED,
@@ -44,6 +45,8 @@ def _bomb(name: str, how: str, task: _Task, grader: str, *texts: str) -> Attack:
 
 _NESTED = ("[" * 60_000, '{"a":' * 10_000)
 _NO_NUMBER = ("def half(x):\n    return x * float('nan')\n",)
+_HUGE = ("def half(x):\n    return 1e300\n",)
+_HUGE_PRINTED = ("print(-1e300)\n",)
 
 ATTACKS = (
     _payloads("evaluated-number", "Expressions that come to the right number.", FOUR, EVALUATES, *_PAYLOADS),
@@ -84,6 +87,24 @@ ATTACKS = (
         AnyPasses(rows.HALF, _NO_NUMBER),
         rows.HALF_HONEST,
         GradedInside(COUNTS_FAILURES, _NO_NUMBER),
+        expect=frozenset({"wrong_answer"}),
+    ),
+    Attack(
+        "J53",
+        "returned-size",
+        "A function that returns a huge number where the tolerance is one.",
+        AnyPasses(rows.ROUGH_HALF, _HUGE),
+        rows.ROUGH_HALF_HONEST,
+        GradedInside(ALLOWS_A_SHARE, _HUGE),
+        expect=frozenset({"wrong_answer"}),
+    ),
+    Attack(
+        "J53",
+        "printed-size",
+        "A program that prints a huge number where the tolerance is one.",
+        AnyPasses(rows.ROUGH_PRINTED, _HUGE_PRINTED),
+        rows.ROUGH_PRINTED_HONEST,
+        GradedInside(ALLOWS_A_SHARE, _HUGE_PRINTED),
         expect=frozenset({"wrong_answer"}),
     ),
     Attack(

@@ -71,31 +71,30 @@ LOOSE_HONEST = EachPasses(
 FEW_WORDS = loose(0.6, "London")
 FEW_WORDS_HONEST = EachPasses(FEW_WORDS, ("Paris", "It's Paris.", "Paris, certainly", "**Paris** (France)"))
 
-HALF = question(
-    "code_completion",
-    {"prompt": "Write half(x).", "language": "python", "entry_point": "half"},
-    {
-        "tests": {
-            "source": "cases",
-            "cases": [
-                {"args": [1], "expected": 0.5, "tolerance": 0.01},
-                {"args": [3], "expected": 1.5, "tolerance": 0.01},
-            ],
-        }
-    },
-)
+
+def _half(tolerance: float) -> Question:
+    cases = [{"args": [x], "expected": x / 2, "tolerance": tolerance} for x in (1, 3)]
+    return question(
+        "code_completion",
+        {"prompt": "Write half(x).", "language": "python", "entry_point": "half"},
+        {"tests": {"source": "cases", "cases": cases}},
+    )
+
+
+def _printed(tolerance: float) -> Question:
+    tests = {"source": "io", "run": ["python3", "candidate.py"], "compare": "float", "tolerance": tolerance}
+    return question(
+        "code_completion",
+        {"prompt": "Print one half.", "language": "python"},
+        {"tests": {**tests, "cases": [{"stdin": "", "stdout": "0.5\n"}]}},
+    )
+
+
+HALF = _half(0.01)
 HALF_HONEST = EachPasses(HALF, ("def half(x):\n    return x / 2\n",))
-PRINTED = question(
-    "code_completion",
-    {"prompt": "Print one half.", "language": "python"},
-    {
-        "tests": {
-            "source": "io",
-            "run": ["python3", "candidate.py"],
-            "compare": "float",
-            "tolerance": 0.01,
-            "cases": [{"stdin": "", "stdout": "0.5\n"}],
-        }
-    },
-)
+PRINTED = _printed(0.01)
 PRINTED_HONEST = EachPasses(PRINTED, ("print(0.501)\n",))
+ROUGH_HALF = _half(1.0)
+ROUGH_HALF_HONEST = EachPasses(ROUGH_HALF, ("def half(x):\n    return x // 2\n",))
+ROUGH_PRINTED = _printed(1.0)
+ROUGH_PRINTED_HONEST = EachPasses(ROUGH_PRINTED, ("print(1.25)\n",))

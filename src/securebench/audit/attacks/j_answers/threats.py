@@ -122,4 +122,12 @@ THREATS = (
         "musical and filler blanks) make an answer unreadable instead of hiding a word in it.",
         invented=True,
     ),
+    Threat(
+        "J53",
+        "A number so large that its tolerance grows with it",
+        (CODE,),
+        _VERIFY,
+        "How far a returned or printed number may lie from the expected one is measured by the expected one alone.",
+        invented=True,
+    ),
 )
