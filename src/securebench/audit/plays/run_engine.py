@@ -25,11 +25,12 @@ from securebench.engine.notary import Notary
 from securebench.engine.planning import Circumstances, make_plan, secret_seed
 from securebench.engine.resume import open_run
 from securebench.harnesses.factory import build_harness_producer
-from securebench.progress import Event, ProgressEvent
+from securebench.progress import Event, ProgressEvent, Unbreakable, both
+from securebench.records.events import EVENTS_FILE, EventLog, lost_starts
 from securebench.records.keys import SigningKey, load_signing_key
 from securebench.records.plan import Filters
 from securebench.records.record import Identity
-from securebench.records.store import RECORDS_FILE, RecordStore
+from securebench.records.store import MAX_LINE, RECORDS_FILE, RecordStore
 from securebench.records.summary import TesterRunSummary, write_summary
 from securebench.sandboxes.base import ImageRoot, Sandbox
 from securebench.tester_config import parse_tester_config
@@ -96,8 +97,8 @@ async def carry_out(
     key: SigningKey | None = None,
     resume: bool = False,
     first: int | None = None,
+    longest_record: int = MAX_LINE,
     wrap: WrapSandbox = lambda sandbox: sandbox,
-    listener: Callable[[ProgressEvent], None] = lambda _: None,
 ) -> Carried:
     """Run it, of what is missing only the `first` attempts where given, and seal it. Raises what the engine raises."""
     directory = lay_out(ground, bench)
@@ -109,17 +110,19 @@ async def carry_out(
     def progress(event: ProgressEvent) -> None:
         if event.event is Event.AGENT_STARTED:
             starts[str(event.task_id), event.attempt or 0] += 1
-        listener(event)
 
     seed, now = secret_seed(config), time.time()
     plan = make_plan(config, tasks, Filters(), Circumstances(sandbox.name), seed, now)
-    with RecordStore(config.output_dir) as store, staging_directory() as private:
+    journal = config.output_dir / EVENTS_FILE
+    with RecordStore(config.output_dir) as store, staging_directory() as private, EventLog(journal) as events:
         run = await open_run(store, plan, seed, now=now, resume=resume)
-        todo = list(run.missing({}))[:first]
+        todo = list(run.missing(lost_starts(journal)))[:first]
         candidates = CandidateStore(store.directory / "candidates")
         identity = Identity(plan.run_id, plan.pack_digest, plan.config_digest, config.harness.type)
         court = Court(sandbox, CandidateStore(private / "store", candidates), run.seed or b"")
-        context = AttemptContext(identity, build_harness_producer(config, sandbox), progress, candidates, court)
+        listener = both(Unbreakable(events), progress)
+        producer = build_harness_producer(config, sandbox)
+        context = AttemptContext(identity, producer, listener, candidates, court, longest_record)
         memory = Memory(memory_for_attempts())
         lanes = Lanes(context, store, run.tally, run.statuses, run.faults, tasks, iter(todo), 1, 1, memory)
         signer = key or load_signing_key(None, ground.directory / "no-keys", {})
