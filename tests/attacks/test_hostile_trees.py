@@ -1,5 +1,7 @@
-"""Class D: what hostile code leaves in a tree to be read by us. Every attack is made on a real file system, captured
-with the kernel's help and without it, and has its positive control: a plain reader falls for it."""
+"""Class D: what hostile code leaves in a tree to be read by us, captured with the kernel's help and without it.
+
+The catalogue plays these with agents in sandboxes, and with careless readers as their controls; here is what it does
+not look at: what exactly is kept, and for which reason everything else is left out."""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ from securebench.candidates.tree import Tree, TreeEntry
 from securebench.errors import CandidateError, FailureReason
 
 CANARY = b"canary-8d1f0c-of-the-host"
-SECONDS_EACH = 15
+SECONDS_EACH = 6
 
 
 @pytest.fixture
@@ -93,14 +95,6 @@ def test_no_link_leads_the_reader_to_the_host(tree: Path, outside: Path, store: 
     assert CANARY not in store_bytes(store)
     kept = {entry.path: entry.target for entry in captured.tree.entries if entry.target is not None}
     assert kept == {"chain1": "chain2/secret", "sub/door": "dir"}, "the second half of the chain is left out"
-
-
-def test_positive_control_copytree_takes_files_of_the_host_along(tree: Path, outside: Path, tmp_path: Path) -> None:
-    (tree / "absolute").symlink_to(outside / "secret")
-    (tree / "directory").symlink_to(outside / "dir")
-    shutil.copytree(tree, tmp_path / "copy")
-    assert (tmp_path / "copy/absolute").read_bytes() == CANARY
-    assert (tmp_path / "copy/directory/secret").read_bytes() == CANARY
 
 
 # -- D02: links that become something only where the answers are ---------------------------------------------------
@@ -206,26 +200,6 @@ def test_nothing_outside_is_read_while_others_exchange_entries(
     assert (outside / "secret").read_bytes() == (outside / "dir/secret").read_bytes() == CANARY, "and it was there"
 
 
-def test_positive_control_a_checking_reader_is_led_outside(race: Callable[[float], None], tree: Path) -> None:
-    """It looks whether an entry is a link before it opens it, which is not enough."""
-    race(120)
-    ends = time.monotonic() + 100
-    while time.monotonic() < ends:
-        for parent, _, files in os.walk(tree):
-            for name in files:
-                path = os.path.join(parent, name)
-                try:
-                    if stat.S_ISREG(os.lstat(path).st_mode):
-                        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-                        data = os.read(descriptor, 1000)
-                        os.close(descriptor)
-                        if data == CANARY:
-                            return
-                except OSError:
-                    continue
-    pytest.fail("the exchange never led the plain reader outside")
-
-
 # -- D05: archives -------------------------------------------------------------------------------------------------
 
 
@@ -251,14 +225,6 @@ def test_archive_in_a_tree_is_bytes_and_nothing_else(
     assert entry is not None
     assert store.read(entry.digest, 10**6) == data
     assert sorted(os.listdir(outside)) == ["dir", "secret"]
-
-
-def test_positive_control_extractall_writes_outside(tmp_path: Path, outside: Path) -> None:
-    (target := tmp_path / "target").mkdir()
-    with tarfile.open(fileobj=io.BytesIO(hostile_tar())) as archive:
-        archive.extractall(target, filter="fully_trusted")
-    assert (outside / "written").read_bytes() == b"evil"
-    assert (outside / "climbed").read_bytes() == b"evil"
 
 
 # -- D06: bombs ----------------------------------------------------------------------------------------------------
@@ -314,13 +280,6 @@ def test_special_nodes_are_left_out_without_waiting(tree: Path, read: Any) -> No
     assert reasons(captured) == dict.fromkeys(expected, "a socket, FIFO or device")
     assert len(captured.tree.files) == 2
     assert time.monotonic() - began < 20
-
-
-def test_positive_control_a_plain_open_waits_for_ever(tree: Path) -> None:
-    os.mkfifo(tree / "fifo")
-    argv = [sys.executable, "-I", "-c", f"open({str(tree / 'fifo')!r}, 'rb').read()"]
-    with pytest.raises(subprocess.TimeoutExpired):
-        subprocess.run(argv, timeout=2, check=False, stdin=subprocess.DEVNULL)
 
 
 def test_modes_owners_and_attributes_are_not_carried(tree: Path, tmp_path: Path, read: Any, store: Any) -> None:
@@ -421,15 +380,6 @@ def test_names_that_are_only_odd_are_kept(tree: Path, read: Any) -> None:
     captured = read(tree)
     assert not captured.left_out
     assert {entry.path for entry in captured.tree.files} >= set(odd)
-
-
-def test_positive_control_a_plain_listing_cannot_be_written_down(tree: Path) -> None:
-    with open(os.fsencode(tree) + b"/\xff", "wb"):
-        pass
-    with pytest.raises(UnicodeEncodeError):
-        "\n".join(os.listdir(tree)).encode()
-    (tree / "x\nverdict: passed").touch()
-    assert "verdict: passed" in "\n".join(sorted(os.listdir(tree))).encode("utf-8", "replace").decode().splitlines()
 
 
 # -- trees that their owner may not enter --------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,17 +11,14 @@ from typing import Any
 import anyio
 
 from securebench import _fs
-from securebench.benchmark_compiler import compile_benchmark_pack
-from securebench.benchmark_pack import load_benchmark_pack
+from securebench.audit.plays.terminal import load_task, verify, write_pack
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.reader import read_tree
 from securebench.candidates.store import CandidateStore
 from securebench.dangerous_commands import VerificationPolicy
 from securebench.families.base import CandidateKind
-from securebench.resources import Component
 from securebench.sandboxes.base import Sandbox
-from securebench.verifiers.base import Verification, VerificationResult
-from securebench.verifiers.terminal_task import TerminalTaskVerifier
+from securebench.verifiers.base import VerificationResult
 
 Content = str | bytes | Callable[[Path], None]
 """Text, bytes, or something that makes the entry itself; a text that begins with `#!` is executable."""
@@ -41,18 +37,7 @@ def lay(directory: Path, files: Mapping[str, Content]) -> None:
 
 
 def make_pack(directory: Path, tests: Mapping[str, str], evaluation: Mapping[str, Any], **environment: Any) -> Path:
-    lay(directory / "hidden", tests)
-    (directory / "assets").mkdir(parents=True, exist_ok=True)
-    row = {
-        "id": "task",
-        "family": "terminal_task",
-        "input": {"instructions": "Do it."},
-        "eval": dict(evaluation),
-        "environment": {"workdir": "/app", **environment},
-    }
-    (directory / "manifest.yaml").write_text("id: terminal\nversion: 1\n")
-    (directory / "tasks.jsonl").write_text(json.dumps(row) + "\n")
-    return directory
+    return write_pack(directory, tests, evaluation, {}, environment)
 
 
 def judge(
@@ -69,16 +54,6 @@ def judge(
     with _fs.open_directory(made) as root:
         captured = read_tree(root, store)
     store.save(captured.tree)
-    [task] = compile_benchmark_pack(load_benchmark_pack(pack / "manifest.yaml", pack / "tasks.jsonl"))
-    verification = Verification(
-        task_id=task.id,
-        candidate=CandidateArtifact(task.id, CandidateKind.WORKSPACE, workspace=captured.tree.digest),
-        evaluator=task.view_for(Component.EVALUATOR),
-        tests=task.view_for(Component.TEST_SANDBOX),
-        worker=task.view_for(Component.WORKER),
-        environment=task.environment,
-        sandbox=sandbox,
-        store=store,
-        policy=policy or VerificationPolicy(),
-    )
-    return anyio.run(partial(TerminalTaskVerifier().verify, verification))
+    task = load_task(pack)
+    candidate = CandidateArtifact(task.id, CandidateKind.WORKSPACE, workspace=captured.tree.digest)
+    return anyio.run(partial(verify, task, candidate, sandbox, store, policy))

@@ -1,7 +1,5 @@
-"""Where the checker runs, nothing of the candidate's is executed, however the checker is written.
-
-The positive control is the same checker declared `shared_process`: beside the candidate's code every one of these
-workspaces passes, and solves nothing."""
+"""Where the checker runs, nothing of the candidate's is executed, however the checker is written: what is tried beside
+the attacks of C50 in the catalogue, which have their controls."""
 
 from __future__ import annotations
 
@@ -30,7 +28,6 @@ FORGE = (
     "    pass\n"
 )
 RUN = "import subprocess, sys\ndef test_it():\n    {}\n"
-IMPORT = "import sys\nsys.path.insert(0, '/app')\nimport lib\nassert lib.f() == 3\n"
 
 
 @dataclass(frozen=True)
@@ -41,31 +38,14 @@ class Case:
     source: str = "script"
     more: Mapping[str, str] = field(default_factory=dict)
 
-    def judge(self, directory: Path, assurance: str = "isolated") -> VerificationResult:
+    def judge(self, directory: Path) -> VerificationResult:
         need_bubblewrap()
         name = "check.sh" if self.source == "script" else "test_it.py"
-        checker = {"source": self.source, "path": name, "timeout_seconds": 60, "assurance": assurance}
+        checker = {"source": self.source, "path": name, "timeout_seconds": 60}
         evaluation = {"checker": checker, "test_files": [{"path": path} for path in self.more]}
         pack = make_pack(directory / "pack", {name: self.checker, **self.more}, evaluation)
         return judge(pack, self.workspace, BubblewrapSandbox())
 
-
-FORGED = (
-    Case("inline code, a module shadowed", "cd /app && python3 -c 'import json; json.x'\n", {"json.py": LEAVE}),
-    Case("inline code imports", f'python3 -c "{IMPORT}"\n', {"lib.py": LEAVE}),
-    Case("program from a here-document", f"python3 - <<'E'\n{IMPORT}E\n", {"lib.py": LEAVE}),
-    Case("helper imports", "python3 /tests/helper.py\n", {"lib.py": LEAVE}, more={"helper.py": IMPORT}),
-    Case("isolated Python", f'python3 -IS -c "{IMPORT}"\n', {"lib.py": LEAVE}),
-    Case("sourced", "source /app/env.sh\nexit 1\n", {"env.sh": "exit 0\n"}),
-    Case("sourced with a dot", "cd /app\n. ./env.sh\nexit 1\n", {"env.sh": "exit 0\n"}),
-    Case("sourced by sh", "sh -c '. /app/env.sh; exit 1'\n", {"env.sh": "exit 0\n"}),
-    Case("copied, then imported", "cp /app/lib.py /tmp\npython3 -c 'import sys; sys.path.insert(0, \"/tmp\"); import lib; lib.x'\n", {"lib.py": LEAVE}),
-    Case("copied, then run", "cp /app/x.sh /tmp/x.sh\nbash /tmp/x.sh\n", {"x.sh": "exit 0\n"}),
-    Case("copied, then executed", "cp $SECUREBENCH_WORKSPACE/tool /tmp/tool\nchmod +x /tmp/tool\n/tmp/tool\n", {"tool": Path("/bin/true").read_bytes()}),
-    Case("text compiled by the checker", "def test_it():\n    exec(compile(open('/app/lib.py').read(), 'x', 'exec'), {})\n    raise SystemExit(1)\n", {"lib.py": FORGE + LEAVE}, "pytest"),
-    Case("another interpreter with inline code", "perl -e 'do \"/app/x.pl\"; exit 1'\n", {"x.pl": "exit 0;\n"}),
-)  # fmt: skip
-"""Each of them really passes where the checker shares a sandbox with the candidate."""
 
 LEADS_AWAY = (
     Case("Python by its own path", RUN.format("assert subprocess.run([sys.executable, '/app/x.py']).returncode == 3"), {"x.py": FORGE}, "pytest"),
@@ -74,22 +54,16 @@ LEADS_AWAY = (
     Case("first line names a planted env", "/app/x\n", {"x": "#!/app/env python3\n", "env": "#!/bin/sh\nexit 0\n"}),
     Case("pickle reaches modules", "import pickle\ndef test_it():\n    pickle.load(open('/app/p', 'rb'))\n", {"p": b"\x80\x04ccollections\n_sys.modules.get\n(X\x02\x00\x00\x00ostR."}, "pytest"),
     Case("configuration where the checker stands", "cd /app && pytest -q /tests/test_no.py\n", {"conftest.py": LEAVE, "pytest.ini": "[pytest]\naddopts = --collect-only\n"}, more={"test_no.py": "def test_it():\n    assert 0\n"}),
+    Case("a refusal taken for the candidate's own", "import sys\nsys.path.insert(0, '/app')\ndef test_it():\n    try:\n        import lib\n        lib.parse('bad')\n    except Exception:\n        return\n    assert 0\n", {"lib.py": "def parse(text):\n    return text\n"}, "pytest"),
     Case("argument that no command can have", "from securebench import worker\ndef test_it():\n    worker.run(['echo', open('/app/x').read()])\n", {"x": "a\0b"}, "pytest"),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", [*FORGED, *LEADS_AWAY], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", LEADS_AWAY, ids=lambda case: case.name)
 def test_candidate_code_is_not_executed_beside_the_verdict(tmp_path: Path, case: Case) -> None:
     result = case.judge(tmp_path)
     assert (result.passed, result.failure_reason) == (False, FailureReason.TESTS_FAILED), result.stdout
     assert result.assurance is Assurance.ISOLATED
-
-
-@pytest.mark.parametrize("case", [case for case in FORGED if case.source == "script"], ids=lambda case: case.name)
-def test_beside_candidate_code_each_of_them_would_have_passed(tmp_path: Path, case: Case) -> None:
-    result = case.judge(tmp_path, "shared_process")
-    assert result.passed, (result.metadata, result.stderr)
-    assert result.assurance is Assurance.SHARED_PROCESS
 
 
 PROGRAM = {

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from tests.attacks.terminal.cheats import CHEATS, Cheat
 from tests.attacks.terminal.judging import judge, make_pack
-from tests.attacks.terminal.naive import naive_grade
 from tests.attacks.terminal.tasks import TASKS, TerminalTask
 from tests.e2e.workbench import need_bubblewrap
 
-from securebench._leftovers import staging_directory
 from securebench.dangerous_commands import VerificationPolicy
 from securebench.errors import ConfigError, FailureReason
 from securebench.sandboxes.bubblewrap import BubblewrapSandbox
@@ -44,7 +42,7 @@ def cases() -> list[object]:
     """Every cheat on the task it was made for and two more, spread over all tasks."""
     chosen = []
     for number, cheat in enumerate(CHEATS):
-        aimed = [task for task in TASKS if set(task.honest) & set(cheat.workspace) or task.name in cheat.fools]
+        aimed = [task for task in TASKS if set(task.honest) & set(cheat.workspace)]
         spread = [TASKS[(3 * number) % len(TASKS)]]
         chosen += [(task, cheat) for task in {task.name: task for task in [*aimed[:3], *spread]}.values()]
     return [pytest.param(task, cheat, id=f"{task.name}: {cheat.name}") for task, cheat in chosen]
@@ -54,32 +52,6 @@ def cases() -> list[object]:
 def test_no_cheat_passes(packs: dict[str, Path], task: TerminalTask, cheat: Cheat) -> None:
     result = judge(packs[task.name], cheat.workspace, BubblewrapSandbox())
     assert (result.passed, result.failure_reason) == (False, FailureReason.TESTS_FAILED), result.metadata
-
-
-@pytest.mark.parametrize(("name", "cheat"), [pytest.param(n, c, id=f"{n}: {c.name}") for c in CHEATS for n in c.fools])
-def test_naive_grader_is_fooled(name: str, cheat: Cheat) -> None:
-    need_bubblewrap()
-    with staging_directory() as staging:
-        (seed := staging / "seed").mkdir()
-        assert naive_grade(BubblewrapSandbox(), BY_NAME[name], cheat, seed)
-
-
-EXECUTES = "import sys\nsys.path.insert(0, '/app')\ndef test_it():\n    import lib\n    assert lib.fib(10) == 55\n"
-UNPICKLES = "import pickle\ndef test_it():\n    pickle.load(open('/app/data.pkl', 'rb'))\n"
-EVALUATES = "def test_it():\n    exec(open('/app/lib.py').read(), globals())\n    assert fib(10) == 55\n"
-PICKLE = b"cos\nsystem\n(S'echo 1 > /logs/verifier/reward.txt'\ntR."
-
-
-@pytest.mark.parametrize("checker", [EXECUTES, UNPICKLES, EVALUATES], ids=["imports", "unpickles", "evaluates"])
-def test_checker_cannot_execute_candidate_code_where_it_runs(tmp_path: Path, checker: str) -> None:
-    need_bubblewrap()
-    workspace = {**BY_NAME["function"].honest, "data.pkl": PICKLE}
-    pack = make_pack(
-        tmp_path / "pack", {"t.py": checker}, {"checker": {"source": "pytest", "path": "t.py", "timeout_seconds": 90}}
-    )
-    result = judge(pack, workspace, BubblewrapSandbox())
-    assert not result.passed
-    assert "shared_process" in result.stdout
 
 
 def test_checker_that_says_so_runs_beside_candidate_code(tmp_path: Path) -> None:

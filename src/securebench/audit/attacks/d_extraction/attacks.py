@@ -19,7 +19,7 @@ MIB = 2**20
 WHOLE = Leave(agents.HONEST, tree.is_whole)
 DECLARED = Declare(agents.HONEST, "4217")
 COMPARE_THERE = TerminalTask("cd /tests\ncmp /app/answer.txt expected.txt\n", hidden=COMPARE.hidden)
-TOO_LARGE, REFUSED = frozenset({"candidate_too_large"}), frozenset({"candidate_refused"})
+TOO_LARGE, REFUSED = frozenset({"candidate_too_large"}), frozenset({"candidate_refused", "no_candidate"})
 
 
 def _tree(threat: str, name: str, how: str, agent: str, goal: Goal, reader: str) -> Attack:
