@@ -80,14 +80,15 @@ def _size(tokens: Tokens) -> int:
 
 
 def _words_in(token: str) -> int:
-    """How many words a token is: at least one, one for each run of letters and digits, more for a run longer than
-    words are, and one for each character of a script that writes no spaces."""
-    if token.isascii():
-        return max(1, sum(1 + (len(piece) - 1) // _LONGEST_WORD for piece in _PIECE.findall(token)))
-    bare = "".join(char for char in token if not unicodedata.category(char).startswith("M"))
-    wide = sum(1 for char in bare if char.isalpha() and unicodedata.east_asian_width(char) in "WF")
-    rest = sum(1 + (len(piece) - 1) // _LONGEST_WORD for piece in _PIECE.findall(bare))
-    return max(1, wide, rest)
+    """How many words a token is: one for each run of letters and digits, more where it is longer than words are, and
+    one for each character of a script that writes no spaces."""
+    wide = 0
+    if not token.isascii():
+        plain = unicodedata.normalize("NFKC", token)
+        token = "".join(char for char in plain if not unicodedata.category(char).startswith("M"))
+        wide = sum(1 for char in token if char.isalpha() and unicodedata.east_asian_width(char) in "WF")
+    pieces = sum(1 + (len(piece) - 1) // _LONGEST_WORD for piece in _PIECE.findall(token))
+    return max(1, wide, pieces, 1 + (len(token) - 1) // _LONGEST_WORD)
 
 
 def _bare(word: str) -> str:

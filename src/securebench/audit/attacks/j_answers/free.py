@@ -77,6 +77,8 @@ ATTACKS = (
         *("J51", "run-together", "A sentence without any joint at all.", FEW, weak.few_words),
         "Paris orRomeorBerlinorMadridorLisbonorViennaorPragueorOslo",
         "Paris \u3067\u306f\u306a\u304f\u5927\u962a\u3067\u3059",
+        "Paris " + "".join(chr(0x24D0 + ord(char) - ord("a")) for char in "isnottherightanswerbutromeis"),
+        "Paris " + "".join(chr(0x1F1E6 + ord(char) - ord("a")) for char in "isnottherightanswerbutromeis"),
     ),
     _free(
         *("J52", "blank-in-a-rejected-word", "The rejected answer with a blank nobody sees.", LOOSE),
