@@ -11,8 +11,11 @@ from securebench.families.code_completion import is_python
 
 CONSTANTS = ("None", "0", "1", "True", "False", "''", "[]")
 PRINTED = ("", "0", "1", "-1", "YES", "NO")
-_ARROW = re.compile(r"\s*(?:==|=>|->|➞|→|=|\breturns?\b|\bshould return\b|\bshould be\b|\bis\b|#)?\s*[:=>]*\s*")
-_STOPS = (None, ".", ",", ";", "#", "  ", " and", " because", " (")
+_ARROW = re.compile(
+    r"\s*`?\s*(?:==|=>|->|➞|→|=|#|(?:(?:it|this|we|you) )?(?:(?:should|must|will) )?(?:returns?|gives?|be|get|is))?"
+    r"\s*[:=>`]*\s*"
+)
+_WORD = re.compile(r"""(?:[bru]{0,2}(?:"[^"\n]*"|'[^'\n]*')|-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?|True|False|None)""")
 _SAMPLE = re.compile(
     r"(?ims)^[^\n]{0,30}\binput\b[^\n]*\n(?P<input>.*?)\n[^\n]{0,30}\boutput\b[^\n]*\n(?P<output>.*?)"
     r"(?=\n\s*\n|\n[^\n]{0,30}\binput\b|\Z)"
@@ -112,13 +115,12 @@ def _literal_after(text: str, start: int, after_prompt: bool) -> Any:
         line = rest.partition("\n")[0]
     else:
         line = line[match.end() :] if (match := _ARROW.match(line)) else line
-    line = line.strip().strip("`")
-    for stop in _STOPS:
-        try:
-            return ast.literal_eval((line if stop is None else line.partition(stop)[0]).strip().rstrip(".,`"))
-        except (ValueError, SyntaxError):
-            continue
-    raise ValueError("no literal")
+    line = line.strip()
+    if line[:1] in ("[", "(", "{") and (end := _closing(line, 1)) is not None:
+        return ast.literal_eval(line[: end + 1])
+    if (word := _WORD.match(line)) is None:
+        raise ValueError("no literal")
+    return ast.literal_eval(word[0])
 
 
 def samples(text: str) -> list[tuple[str, str]]:
