@@ -68,7 +68,7 @@ def rows(data: bytes) -> None:
         if not {"tasks.jsonl", "manifest.yaml"} & set(re.split("[/:]", str(error))):
             raise AssertionError("it does not say which file is wrong") from error
         return
-    for row in data.splitlines():
+    for row in data.split(b"\n"):
         if row.strip():
             _json.loads(row)
     for task in found:
