@@ -1,4 +1,4 @@
-"""The weak side of code: naive graders, and a relay that believes its worker. All of them run in the ground's sandbox."""
+"""The weak side of code: naive graders, and a relay that believes its worker; all in the ground's sandbox."""
 
 from __future__ import annotations
 

@@ -13,11 +13,13 @@ def write(name, text):
     with open(name, "w") as file: file.write(text)
 write("candidate.py", job["source"])
 PY = [sys.executable, "-B"]
-ENV = {"PATH": "/usr/bin:/bin", "PYTHONPATH": "/tmp/work:" + job.get("libraries", ""), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+ENV = {"PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+ENV["PYTHONPATH"] = "/tmp/work:" + job.get("libraries", "")
 CASES = [([1, 2, 3], 14), ([], 0), ([5, 12], 169)]
 
 def run(*argv, stdin="", **env):
-    return subprocess.run([*PY, *argv], input=stdin, capture_output=True, text=True, timeout=20, env={**ENV, **env}, errors="replace")
+    how = {"capture_output": True, "text": True, "errors": "replace", "timeout": 20, "env": {**ENV, **env}}
+    return subprocess.run([*PY, *argv], input=stdin, **how)
 
 def asserts():
     return "from candidate import sq\n" + "".join(f"assert sq({xs}) == {value}\n" for xs, value in CASES)
@@ -31,7 +33,8 @@ def marker():
     return "ALL TESTS PASSED" in run("plain.py").stdout
 
 def unittest():
-    body = "".join(f"    def test_{n}(self): self.assertEqual(sq({xs}), {value})\n" for n, (xs, value) in enumerate(CASES))
+    lines = [f"    def test_{n}(self): self.assertEqual(sq({xs}), {value})\n" for n, (xs, value) in enumerate(CASES)]
+    body = "".join(lines)
     write("test_sq.py", "import unittest\nfrom candidate import sq\nclass T(unittest.TestCase):\n" + body)
     return re.search("^OK", run("-m", "unittest", "test_sq").stderr, re.M) is not None
 
@@ -106,9 +109,28 @@ def in_process():
           "exec(open('candidate.py').read(), space)\nexec(compile(tests, 'tests', 'exec'), space)\nprint(token)\n")
     return token in run("grader.py", stdin=token + "\0" + job["tests"]).stdout.split()
 
+def in_file():
+    """Any tests, in a file beside the candidate's."""
+    write("hidden_tests.py", job["tests"])
+    write("grader.py", "import candidate\nexec(open('hidden_tests.py').read(), dict(vars(candidate)))\nprint('GOOD')\n")
+    return "GOOD" in run("grader.py").stdout.split()
+
+def in_argument():
+    """Any tests, as an argument of the process."""
+    write("grader.py", "import candidate, sys\nexec(sys.argv[1], dict(vars(candidate)))\nprint('GOOD')\n")
+    return "GOOD" in run("grader.py", job["tests"]).stdout.split()
+
+def in_directory():
+    """A program, judged on files of inputs and outputs in its own directory: pairs of lines are the tests."""
+    lines = job["tests"].splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        write(f"{number // 2}.{'out' if number % 2 else 'in'}", line)
+    return all(run("candidate.py", stdin=lines[n]).stdout == lines[n + 1] for n in range(0, len(lines), 2))
+
 def pickle():
     """Another process, but its answers are pickles."""
-    write("worker.py", "import sys, json, pickle, candidate\nsys.stdout.buffer.write(pickle.dumps(candidate.sq(json.loads(sys.argv[1]))))")
+    write("worker.py", "import sys, json, pickle, candidate\n"
+          "sys.stdout.buffer.write(pickle.dumps(candidate.sq(json.loads(sys.argv[1]))))")
     import pickle
     for xs, value in CASES:
         done = subprocess.run([*PY, "worker.py", json.dumps(xs)], capture_output=True, env=ENV, timeout=20)
@@ -119,7 +141,8 @@ def pickle():
 
 def rpc():
     """Another process and plain data, but the same files and the same user."""
-    write("worker.py", "import sys, json, candidate\nprint('ANSWER', json.dumps(candidate.sq(json.loads(sys.argv[1]))))")
+    write("worker.py", "import sys, json, candidate\n"
+          "print('ANSWER', json.dumps(candidate.sq(json.loads(sys.argv[1]))))")
     write("grader.py", f"""
 import json, subprocess, sys
 for xs, value in {CASES!r}:

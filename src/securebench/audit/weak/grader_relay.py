@@ -12,8 +12,8 @@ for line in job["worker"].splitlines():
         exec(source, codec.__dict__)
 ours, theirs = socket.socketpair()
 def limits(): resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
-worker = subprocess.Popen([sys.executable, "-I", "-S", "-B", "-c", job["worker"], "0", "1"], stdin=theirs, stdout=theirs,
-                          stderr=subprocess.DEVNULL, preexec_fn=limits)
+argv = [sys.executable, "-I", "-S", "-B", "-c", job["worker"], "0", "1"]
+worker = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, preexec_fn=limits)
 theirs.close()
 buffer = b""
 

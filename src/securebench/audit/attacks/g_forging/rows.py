@@ -16,7 +16,7 @@ _VERIFY = (Phase.VERIFY,)
 _SHARED = (
     "A suite that imports a repository shares its process with it; such verdicts are marked "
     "`shared_process` and rest on "
-    "canary, twins and sabotage (class F)."
+    "canary, twins and sabotage."
 )
 
 THREATS = (
