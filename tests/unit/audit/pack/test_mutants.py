@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
+import anyio
 import pytest
+from tests.packs import changed, row, tasks, write_pack
 
+from securebench.audit.pack.entrants import EQUIVALENT, Entrants
 from securebench.audit.pack.idle import examples, idle_programs, samples
+from securebench.audit.pack.making import Maker
 from securebench.audit.pack.mutants import python_mutants, text_mutants
+from securebench.audit.pack.trials import Entrant
+from securebench.candidates.store import CandidateStore
+from securebench.sandboxes.host import HostSandbox
 
 SOURCE = '''\
 def grade(points, limit=10):
@@ -110,3 +118,25 @@ def test_idle_programs_are_programs() -> None:
     assert list(idle_programs({**shown, "language": "rust"}, reads_input=True)) == []
     method = next(idle for idle in idle_programs({**public, "entry_point": "A.f"}, False) if idle.rule == "J10")
     assert method.source.startswith("class A:\n    def f(self,")
+
+
+def entered(directory: Path, **evaluation: object) -> list[Entrant]:
+    """What is sent into the trials of a row of code; nothing is run."""
+    source = changed(row("code_completion"), "eval.canonical_solution", None)
+    source["eval"] |= evaluation
+    (task,) = tasks(write_pack(directory, [source]))
+
+    async def made() -> list[Entrant]:
+        maker = Maker(task, HostSandbox(), CandidateStore(directory / "store"))
+        return [entrant async for entrant in Entrants(4, 0)(maker)]
+
+    return anyio.run(made)
+
+
+def test_the_idle_and_the_mutants_enter_but_not_those_the_author_calls_equivalent(tmp_path: Path) -> None:
+    every = entered(tmp_path / "a")
+    mutants = [entrant.mutant for entrant in every if entrant.rule == "P23"]
+    assert {entrant.rule for entrant in every} >= {"J10", "P23"}
+    assert not any(entrant.must_pass for entrant in every)
+    left = entered(tmp_path / "b", **{EQUIVALENT: mutants[:1]})
+    assert [entrant.mutant for entrant in left if entrant.rule == "P23"] == mutants[1:]
