@@ -12,8 +12,6 @@ from typing import Any
 import anyio
 import pytest
 from tests.attacks.repositories import judging as repositories
-from tests.attacks.repositories.cheats import CHEATS
-from tests.attacks.repositories.cheats import Cheat as PatchCheat
 from tests.attacks.repositories.repositories import REPOSITORIES, Repository
 from tests.attacks.terminal import judging as terminal
 from tests.attacks.terminal.cheats import Cheat as WorkspaceCheat
@@ -22,6 +20,9 @@ from tests.attacks.terminal.test_terminal_tasks import cases
 from tests.docker.engine import IMAGE, Imaged, own_containers
 from tests.e2e.workbench import need_bubblewrap
 
+from securebench.audit.attacks.f_test_runner.cheats import IN_PROCESS
+from securebench.audit.attacks.f_test_runner.cheats import Cheat as PatchCheat
+from securebench.audit.attacks.f_test_runner.files import FILES
 from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
@@ -63,9 +64,9 @@ HONEST = TASKS if ALL else TASKS[:1]
 REPOSITORY_CHEATS = [
     pytest.param(runner, cheat, id=f"{runner}: {cheat.name}")
     for runner in ("pytest", "unittest")
-    for cheat in CHEATS
-    if runner in cheat.runners and cheat.name not in {"hangs", "does nothing"}
-    if ALL or (runner, cheat.name) == ("unittest", "package patches the reports")
+    for cheat in (*FILES, *IN_PROCESS)
+    if runner in cheat.runners and cheat.name != "as-a-link"  # which no patch of text files can say
+    if ALL or (runner, cheat.name) == ("unittest", "package-patches-the-runners")
 ]
 
 

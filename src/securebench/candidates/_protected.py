@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -12,6 +13,7 @@ from securebench.candidates.tree import Delta, EntryKind
 
 _MAX_STEPS = 40
 _MAX_PARTS = 4096  # looked at for one link; no honest one comes near
+_MAX_PARTS_OF_ALL = 1_000_000  # for all links of a delta, so that many of them cannot keep everybody waiting
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Protected:
     above: frozenset[Key]
     modules: Mapping[Key, tuple[str, ...]]  # the names of protected Python files by directory
     links: Mapping[str, str] = field(default_factory=dict)
+    looked_at: Counter[str] = field(default_factory=Counter)  # parts of paths, for all links together
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> Protected:
@@ -37,7 +40,7 @@ class Protected:
 
     def with_links(self, delta: Delta) -> Protected:
         entries = (*delta.added, *(change.after for change in delta.changed))
-        return replace(self, links={e.path: e.target for e in entries if e.target is not None})
+        return replace(self, links={e.path: e.target for e in entries if e.target is not None}, looked_at=Counter())
 
     def covers(self, key: Key) -> bool:
         return self._owner(key) is not None
@@ -83,7 +86,8 @@ class Protected:
         place, looked_at = path.split("/"), 0
         for _ in range(_MAX_STEPS):
             looked_at += len(place)
-            if looked_at > _MAX_PARTS:
+            self.looked_at["parts"] += len(place)
+            if looked_at > _MAX_PARTS or self.looked_at["parts"] > _MAX_PARTS_OF_ALL:
                 return "is a link that leads through too many others"
             link = next((above for above in accumulate(place, "{}/{}".format) if above in self.links), None)
             if link is None:

@@ -30,7 +30,11 @@ _TOOL_FOLDERS = {".cargo", ".mvn"}
 _SHADOWED = {"pytest", "_pytest", "pluggy", "unittest", "doctest", "nose", "nose2", "xdist", "coverage", "iniconfig"}
 _IMPORT_ROOTS: tuple[Key, ...] = ((), ("src",), ("lib",))
 
-_TEST_FOLDERS = {"test", "tests", "spec", "specs", "__tests__", "__snapshots__"}
+_TEST_FOLDERS = re.compile(
+    r"(?:(?:unit|integration|functional|e2e|system|acceptance|regression|smoke)[-_]?)?(?:tests?|specs?)"
+    r"(?:[-_]?(?:data|cases?|files|fixtures?|resources|assets|support|utils|helpers|suites?))?"
+    r"|__(?:tests|snapshots|fixtures|mocks)__|e2e|goldens?|cassettes"
+)
 _TEST_FILES = re.compile(
     r"test_.*\.py|.*_test\.py|tests?\.py|.*_test\.(?:go|rb|dart|exs|c|cc|cpp|rs)|.*_spec\.(?:rb|lua)"
     r"|.*\.(?:test|spec)\.[cm]?[jt]sx?|.*tests?\.(?:java|kt|kts|scala|groovy|php|cs|fs|swift)"
@@ -122,7 +126,7 @@ def restricted_reason(key: Key) -> str | None:
         return "is a cache or compiled"
     if any(key[: len(folder)] == folder for folder in _PIPELINE_FOLDERS) or _PIPELINES.fullmatch(name):
         return "belongs to continuous integration"
-    if any(part in _TEST_FOLDERS for part in key) or _TEST_FILES.fullmatch(name):
+    if any(_TEST_FOLDERS.fullmatch(part) for part in key) or _TEST_FILES.fullmatch(name):
         return "is a test, or what tests use"
     if _BUILD_FILES.fullmatch(name):
         return "is run when the project is built or tested"

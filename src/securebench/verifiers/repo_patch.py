@@ -112,10 +112,11 @@ async def _suite_task(
     """Stage the suite, and run it on the reference solution: a control that fails there would accuse the honest."""
     task_id = verification.task_id
     fail_to_pass, pass_to_pass = expected_tests(suite, task_id)
+    expected = (*fail_to_pass, *pass_to_pass)
     ready = repository.ready(repository.gold or repository.pristine)
     staged = stage_suite(
         suite.source,
-        (*fail_to_pass, *pass_to_pass),
+        expected,
         lambda file: repository.text(ready, repository.place(file)),
         secret_random(verification.seed, task_id),
     )
@@ -127,6 +128,7 @@ async def _suite_task(
         pytest_mounts() if suite.source == "pytest" else (),
         workdir=f"{workdir}/{suite.workdir}" if suite.workdir else workdir,
         timeout_seconds=suite.timeout_seconds,
+        beside=tuple(sorted({folder for test in expected if (folder := repository.folder_on_path(ready, test.file))})),
     )
     task = SuiteTask(repository, staged, place, fail_to_pass)
     if repository.gold is None:
@@ -158,7 +160,8 @@ async def _judged_change(
         policy = ChangePolicy.of(values, repository.protected)
     except ValueError as error:
         raise PackError(f"task {verification.task_id}: candidate_policy: {error}") from error
-    return policy.judge(delta, store.read)  # what goes wrong from here on is about the candidate's bytes
+    # What goes wrong from here on is about the candidate's bytes, of which there may be many.
+    return await to_thread.run_sync(policy.judge, delta, store.read)
 
 
 async def _verdict(task_id: str, task: SuiteTask, tree: Tree, judgement: Judgement) -> VerificationResult:

@@ -1,18 +1,10 @@
-"""A repository as a real pack, and a candidate's changes before its real verifier."""
+"""A candidate's changes before the real verifier of a repository."""
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
-from tests.attacks.repositories.naive import write
-from tests.attacks.repositories.repositories import Repository
-
-from securebench.benchmark_compiler import compile_benchmark_pack
-from securebench.benchmark_pack import load_benchmark_pack
+from securebench.audit.plays.repository_tasks import Repository, as_patch, make_pack
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.store import CandidateStore
 from securebench.families.base import CandidateKind
@@ -22,51 +14,9 @@ from securebench.tasks import SecureBenchTask
 from securebench.verifiers.base import Verification, VerificationResult
 from securebench.verifiers.repo_patch import RepoPatchVerifier
 
+__all__ = ["SEED", "as_patch", "judge", "make_pack"]
+
 SEED = b"a seed no candidate knows"
-
-
-def as_patch(before: Mapping[str, str], changes: Mapping[str, str]) -> str:
-    """A git-style patch of text files."""
-    parts = []
-    for path, new in sorted(changes.items()):
-        old = before.get(path)
-        if old == new:
-            continue
-        parts.append(f"diff --git a/{path} b/{path}\n" + ("" if old is not None else "new file mode 100644\n"))
-        lines = difflib.unified_diff(
-            (old or "").splitlines(True),
-            new.splitlines(True),
-            f"a/{path}" if old is not None else "/dev/null",
-            f"b/{path}",
-        )
-        parts.extend(lines)
-    return "".join(parts)
-
-
-def make_pack(directory: Path, repository: Repository, **tests: Any) -> SecureBenchTask:
-    """Write the pack of one repository and compile its task. `tests` are further fields of `eval.tests`."""
-    write(directory / "assets/repo", repository.files)
-    write(directory / "hidden/suite", repository.tests)
-    row = {
-        "id": repository.name,
-        "family": "repo_patch",
-        "input": {"repo": "repo", "base_commit": "main", "instructions": "Fix the bug."},
-        "assets": [{"path": "repo"}],
-        "eval": {
-            "tests": {
-                "source": repository.runner,
-                "fail_to_pass": repository.fail_to_pass,
-                "pass_to_pass": repository.pass_to_pass,
-                "files": [{"path": f"suite/{path}", "mount": path} for path in repository.tests],
-                "timeout_seconds": 20,
-                **tests,
-            },
-            "gold_patch": as_patch(repository.files, repository.fix),
-        },
-    }
-    (directory / "manifest.yaml").write_text("id: repositories\nversion: 1\n")
-    (directory / "tasks.jsonl").write_text(json.dumps(row) + "\n")
-    return compile_benchmark_pack(load_benchmark_pack(directory / "manifest.yaml", directory / "tasks.jsonl"))[0]
 
 
 async def judge(

@@ -2,30 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from textwrap import dedent
-
-
-def _code(text: str) -> str:
-    return dedent(text).lstrip("\n")
-
-
-@dataclass(frozen=True)
-class Repository:
-    """What the agent gets (`files`), what it must not see (`tests`), and changes of known worth."""
-
-    name: str
-    runner: str
-    package: str  # the file whose function is broken
-    files: Mapping[str, str]
-    tests: Mapping[str, str]
-    fail_to_pass: tuple[str, ...]
-    pass_to_pass: tuple[str, ...]
-    fix: Mapping[str, str]
-    wrong: Mapping[str, str]
-    other_fixes: tuple[Mapping[str, str], ...] = field(default=())
-
+from securebench.audit.plays.repository_tasks import CALC, INTERVALS, Repository
+from securebench.audit.plays.repository_tasks import code as _code
 
 SLUGS = _code("""
     import re
@@ -42,25 +20,6 @@ SLUGS = _code("""
 SLUGS_FIX = SLUGS.replace(
     'text = title.lower().replace(" ", "-")\n    return text[:limit]',
     'return "-".join(words(title))[:limit].strip("-")',
-)
-
-INTERVALS = _code("""
-    def merge(intervals):
-        merged = []
-        for start, end in intervals:
-            if merged and start < merged[-1][1]:
-                merged[-1] = (merged[-1][0], end)
-            else:
-                merged.append((start, end))
-        return merged
-
-
-    def length(intervals):
-        return sum(end - start for start, end in intervals)
-""")
-INTERVALS_FIX = INTERVALS.replace("in intervals:\n        if", "in sorted(intervals):\n        if").replace(
-    "start < merged[-1][1]:\n            merged[-1] = (merged[-1][0], end)",
-    "start <= merged[-1][1]:\n            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))",
 )
 
 WALLET = _code("""
@@ -98,37 +57,6 @@ TABLE_FIX = TABLE.replace("[cell for cell", "[unquote(cell) for cell").replace(
 QUOTING = _code("""
     def unquote(cell):
         return cell.strip().strip('"')
-""")
-
-CALC = _code("""
-    import re
-
-
-    def tokens(text):
-        return re.findall(r"[0-9]+|[-+*()]", text)
-
-
-    def evaluate(text):
-        total, sign = 0, "+"
-        for token in tokens(text):
-            if token.isdigit():
-                number = int(token)
-                total = total + number if sign == "+" else total - number if sign == "-" else total * number
-            else:
-                sign = token
-        return total
-""")
-CALC_FIX = CALC[: CALC.index("def evaluate")] + _code("""
-    def evaluate(text):
-        stack, sign = [], "+"
-        for token in tokens(text):
-            if not token.isdigit():
-                sign = token
-            elif sign == "*":
-                stack.append(stack.pop() * int(token))
-            else:
-                stack.append(int(token) if sign == "+" else -int(token))
-        return sum(stack)
 """)
 
 CACHE = _code("""
@@ -219,37 +147,7 @@ REPOSITORIES = (
             {"slugs.py": SLUGS + "\n\ndef slugify(title, limit=40):\n    return '-'.join(words(title))[:limit]\n"},
         ),
     ),
-    Repository(
-        name="intervals",
-        runner="pytest",
-        package="intervals/core.py",
-        files={"intervals/__init__.py": "from intervals.core import length, merge\n", "intervals/core.py": INTERVALS},
-        tests={
-            "tests/test_merge.py": _code("""
-                import intervals
-
-
-                def test_disjoint():
-                    assert intervals.merge([(1, 2), (3, 4)]) == [(1, 2), (3, 4)]
-
-
-                def test_touching():
-                    assert intervals.merge([(1, 2), (2, 5)]) == [(1, 5)]
-
-
-                def test_inside():
-                    assert intervals.merge([(1, 9), (2, 3)]) == [(1, 9)]
-
-
-                def test_length():
-                    assert intervals.length(intervals.merge([(5, 6), (1, 5)])) == 5
-            """)
-        },
-        fail_to_pass=("tests/test_merge.py::test_touching", "tests/test_merge.py::test_inside"),
-        pass_to_pass=("tests/test_merge.py::test_disjoint",),
-        fix={"intervals/core.py": INTERVALS_FIX},
-        wrong={"intervals/core.py": INTERVALS.replace("start <", "start <=")},
-    ),
+    INTERVALS,
     Repository(
         name="wallet",
         runner="unittest",
@@ -321,36 +219,7 @@ REPOSITORIES = (
         fix={"src/table/parsing.py": TABLE_FIX},
         wrong={"src/table/parsing.py": TABLE.replace("[cell for cell", "[unquote(cell) for cell")},
     ),
-    Repository(
-        name="calc",
-        runner="unittest",
-        package="calc/evaluation.py",
-        files={"calc/__init__.py": "", "calc/evaluation.py": CALC, "tests/__init__.py": ""},
-        tests={
-            "tests/test_calc.py": _code("""
-                import unittest
-                from calc.evaluation import evaluate
-
-
-                class TestCalc(unittest.TestCase):
-                    def test_sum(self):
-                        self.assertEqual(evaluate("1+2-4"), -1)
-
-                    def test_precedence(self):
-                        self.assertEqual(evaluate("1+2*3"), 7)
-                        self.assertEqual(evaluate("2*3+4*5"), 26)
-
-                    def test_many(self):
-                        for text, value in [("2*2*2", 8), ("9-2*4", 1)]:
-                            with self.subTest(text):
-                                self.assertEqual(evaluate(text), value)
-            """)
-        },
-        fail_to_pass=("tests.test_calc.TestCalc.test_precedence", "tests.test_calc.TestCalc.test_many"),
-        pass_to_pass=("tests.test_calc.TestCalc.test_sum",),
-        fix={"calc/evaluation.py": CALC_FIX},
-        wrong={"calc/evaluation.py": CALC.replace("total * number", "total + number * number")},
-    ),
+    CALC,
     Repository(
         name="cache",
         runner="pytest",

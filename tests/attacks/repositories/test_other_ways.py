@@ -9,11 +9,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.attacks.repositories.cheats import AGREEABLE, PATCH_REPORTS
 from tests.attacks.repositories.judging import judge, make_pack
 from tests.attacks.repositories.repositories import Repository
 from tests.e2e.workbench import need_bubblewrap
 
+from securebench.audit.attacks.f_test_runner.programs import AGREEABLE, PATCH_REPORTS
 from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore

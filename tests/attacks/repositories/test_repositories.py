@@ -1,6 +1,6 @@
 """Honest fixes pass, wrong ones fail, and no cheat passes: eight repositories before the real verifier, in real sandboxes.
 
-The positive control is the grader everybody writes first: it believes the exit code, and most cheats fool it."""
+Most cheats are in the catalogue of attacks, each beside the grader that it fools; here is what none is made for."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
-from tests.attacks.repositories.cheats import CHEATS, Cheat
 from tests.attacks.repositories.judging import judge, make_pack
-from tests.attacks.repositories.naive import naive_grade
 from tests.attacks.repositories.repositories import REPOSITORIES, Repository
 from tests.e2e.workbench import need_bubblewrap
 
 from securebench._leftovers import staging_directory
+from securebench.audit.attacks.f_test_runner import programs
+from securebench.audit.attacks.f_test_runner.cheats import IN_PROCESS, Make, at, in_package
+from securebench.audit.plays.repository import changes as changes_of
+from securebench.audit.suite.attack import End, Ground
+from securebench.audit.weak.repository import ExitCode
 from securebench.candidates.store import CandidateStore
 from securebench.errors import CandidateError, FailureReason, PackError
+from securebench.sandboxes.base import HostRoot
 from securebench.sandboxes.bubblewrap import BubblewrapSandbox
 from securebench.tasks import SecureBenchTask
 from securebench.verifiers.base import Assurance, VerificationResult
@@ -27,7 +32,16 @@ from securebench.verifiers.repo_patch import RepoPatchVerifier
 
 BY_NAME = {repository.name: repository for repository in REPOSITORIES}
 ATTACKED = {"pytest": BY_NAME["intervals"], "unittest": BY_NAME["calc"]}
-STRONGEST = ("package patches the reports", "everything equals everything", "forged lines on every descriptor")
+CHEATS: dict[str, Make] = {cheat.name: cheat.changes for cheat in IN_PROCESS}
+STRONGEST = ("package-patches-the-reports", "package-equals-everything", "package-reports-on-every-descriptor")
+FOOLING_NOBODY: dict[str, Make] = {
+    "crashes the interpreter": in_package("def f(): f()\nimport sys\nsys.setrecursionlimit(10**9)\nf()\n"),
+    "deletes the code": in_package("", keep=False),
+    "empties the tests at import": in_package(programs.UNLINK),
+    "json is shadowed": at("json.py", programs.EXIT),
+    "patches the reports of another runner": CHEATS["package-patches-the-reports"],
+    "reads tests in another form": CHEATS["package-reads-the-test-that-asks"],
+}
 
 
 @dataclass
@@ -39,7 +53,7 @@ class Court:
     store: CandidateStore
     verifier: RepoPatchVerifier
 
-    def judge(self, changes: Mapping[str, str]) -> VerificationResult:
+    def judge(self, changes: Mapping[str, Any]) -> VerificationResult:
         sandbox = BubblewrapSandbox()
         return anyio.run(partial(judge, self.verifier, self.task, self.repository, changes, sandbox, self.store))
 
@@ -76,16 +90,10 @@ def test_wrong_fix_and_no_fix_fail(courts: dict[str, Court], name: str) -> None:
         assert (result.passed, result.failure_reason) == (False, FailureReason.TESTS_FAILED)
 
 
-def quick(runner: str) -> list[Cheat]:
-    return [cheat for cheat in CHEATS if runner in cheat.runners and cheat.name not in {"hangs", "does nothing"}]
-
-
-@pytest.mark.parametrize(
-    ("runner", "cheat"), [pytest.param(r, c, id=f"{r}: {c.name}") for r in ATTACKED for c in quick(r)]
-)
-def test_no_cheat_passes(courts: dict[str, Court], runner: str, cheat: Cheat) -> None:
-    court = courts[ATTACKED[runner].name]
-    result = court.judge(cheat.changes(court.repository))
+@pytest.mark.parametrize("cheat", FOOLING_NOBODY)
+def test_cheat_that_fools_nobody_does_not_pass_either(courts: dict[str, Court], cheat: str) -> None:
+    court = courts["calc"]
+    result = court.judge(FOOLING_NOBODY[cheat](court.repository))
     assert not result.passed
     assert result.failure_reason in {FailureReason.TESTS_FAILED, FailureReason.TAMPERING}
 
@@ -94,24 +102,23 @@ def test_no_cheat_passes(courts: dict[str, Court], runner: str, cheat: Cheat) ->
 @pytest.mark.parametrize("cheat", STRONGEST)
 def test_strongest_cheats_pass_nowhere(courts: dict[str, Court], name: str, cheat: str) -> None:
     court = courts[name]
-    chosen = next(c for c in CHEATS if c.name == cheat)
-    assert not court.judge(chosen.changes(court.repository)).passed
+    assert not court.judge(CHEATS[cheat](court.repository)).passed
 
 
 @pytest.mark.parametrize(
     "cheat",
     [
-        "package patches the runners",
-        "package patches the reports",
-        "everything equals everything",
-        "forged lines on every descriptor",
-        "expected values are read from the tests",
+        "package-patches-the-runners",
+        "package-patches-the-reports",
+        "package-equals-everything",
+        "package-reports-on-every-descriptor",
+        "package-reads-the-test-that-asks",
     ],
 )
 def test_without_controls_it_would_have_passed(courts: dict[str, Court], cheat: str) -> None:
     """Every expected test was reported as passed; only the controls say otherwise."""
     court = courts["intervals"]
-    result = court.judge(next(c for c in CHEATS if c.name == cheat).changes(court.repository))
+    result = court.judge(CHEATS[cheat](court.repository))
     tests = result.metadata["tests"]
     assert set(tests["fail_to_pass"] + tests["pass_to_pass"]) == {"passed"}
     assert result.failure_reason is FailureReason.TAMPERING
@@ -120,8 +127,7 @@ def test_without_controls_it_would_have_passed(courts: dict[str, Court], cheat: 
 def test_hanging_is_the_candidates_failure(tmp_path: Path) -> None:
     need_bubblewrap()
     court = open_court(tmp_path, BY_NAME["wallet"], timeout=8)
-    hangs = next(c for c in CHEATS if c.name == "hangs")
-    result = court.judge(hangs.changes(court.repository))
+    result = court.judge(in_package("import time\nwhile True:\n    time.sleep(1)\n")(court.repository))
     assert (result.failure_reason, result.stderr) == (FailureReason.TESTS_FAILED, "the suite ran out of time")
 
 
@@ -131,7 +137,7 @@ def test_sabotage_catches_what_makes_only_the_right_tests_pass(courts: dict[str,
     court.judge(court.repository.wrong)  # so that the suite is staged
     [suite] = [suite for (name, *_), suite in court.verifier._suites.items() if name == "intervals"]
     true = sorted(str(truth) for truth in suite.staged.truths.values())
-    false = [*sorted(str(d) for ds in suite.staged.decoys.values() for d in ds), str(suite.staged.canary)]
+    false = [*sorted(str(d) for ds in suite.staged.decoys.values() for d in ds), *map(str, suite.staged.canaries)]
     lines = [f'{{"event":"test","id":"{t}","when":"call","outcome":"passed"}}' for t in true]
     lines += [f'{{"event":"test","id":"{t}","when":"call","outcome":"failed"}}' for t in false]
     data = "\n".join([*lines, '{"event":"end"}', ""])
@@ -144,8 +150,9 @@ def test_sabotage_catches_what_makes_only_the_right_tests_pass(courts: dict[str,
 
 SWALLOWS = """\
 def _install():
-    import unittest.case
-    unittest.case._AssertRaisesContext.__exit__ = lambda self, *error: True
+    from unittest.case import _AssertRaisesContext as context
+    real = context.__exit__
+    context.__exit__ = lambda self, *error: type(self.test_case).__name__ == "TestWallet" or real(self, *error)
 
 
 try:
@@ -170,8 +177,8 @@ class Wallet:
 
 
 def test_sabotage_catches_what_makes_an_assertion_without_twins_pass(courts: dict[str, Court]) -> None:
-    """It raises nothing and has every `assertRaises` pass. Canary and twins see nothing wrong; only broken code does.
-    The forging code stands in a function of its own and would shrug if that one were broken instead."""
+    """It raises nothing and has every `assertRaises` of the tests pass, and not that of the canary. Only broken code
+    tells. The forging code stands in a function of its own and would shrug if that one were broken instead."""
     result = courts["wallet"].judge({"wallet.py": SWALLOWS})
     tests = result.metadata["tests"]
     assert set(tests["fail_to_pass"] + tests["pass_to_pass"]) == {"passed"}, "positive control: the suite is fooled"
@@ -183,26 +190,14 @@ def test_sabotage_catches_what_makes_an_assertion_without_twins_pass(courts: dic
     assert (result.passed, result.failure_reason) == (False, FailureReason.TAMPERING)
 
 
-@pytest.mark.parametrize(
-    ("runner", "cheat"),
-    [pytest.param(r, c, id=f"{r}: {c.name}") for r in ATTACKED for c in quick(r) if r in c.fools],
-)
-def test_naive_grader_is_fooled(runner: str, cheat: Cheat) -> None:
-    need_bubblewrap()
-    repository = ATTACKED[runner]
-    with staging_directory() as staging:
-        (seed := staging / "seed").mkdir()
-        assert anyio.run(naive_grade, BubblewrapSandbox(), repository, cheat.changes(repository), seed)
-
-
 @pytest.mark.parametrize("runner", ATTACKED)
-def test_naive_grader_knows_right_from_wrong(runner: str) -> None:
+def test_weak_grader_knows_right_from_wrong(runner: str) -> None:
     need_bubblewrap()
     repository = ATTACKED[runner]
-    for changes, fine in ((repository.fix, True), (repository.wrong, False)):
-        with staging_directory() as staging:
-            (seed := staging / "seed").mkdir()
-            assert anyio.run(naive_grade, BubblewrapSandbox(), repository, changes, seed) is fine
+    for made, end in ((repository.fix, End.REACHED), (repository.wrong, End.MISSED)):
+        with staging_directory() as directory:
+            ground = Ground("bubblewrap", BubblewrapSandbox(), HostRoot(), directory)
+            assert anyio.run(ExitCode(repository, changes_of(made)).on, ground).end is end
 
 
 def test_empty_patch_is_the_candidates_failure(courts: dict[str, Court]) -> None:

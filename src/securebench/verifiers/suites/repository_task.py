@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 from random import Random
 
@@ -51,9 +52,24 @@ class RepositoryTask:
 
     @property
     def protected(self) -> frozenset[str]:
-        """The places a candidate cannot decide about."""
+        """The places a candidate cannot decide about: what is hidden, what the pack patches, and the tests themselves
+        where they are in plain sight."""
         files = (entry.path for entry in self.hidden.entries if entry.kind is not EntryKind.DIRECTORY)
-        return frozenset((*self.setup.paths, *self.test_patch.paths, *files))
+        return frozenset((*self.setup.paths, *self.test_patch.paths, *files, *self._named))
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """The files that the suite names, those of its tests or arguments of its command, but for what the gold patch
+        changes: tests may stand in the very file they test."""
+        suite, ready = self.suite, self.ready(self.pristine)
+        if isinstance(suite, IdSuite):
+            texts = (*suite.fail_to_pass, *suite.pass_to_pass)
+            names = {read_id(suite.source, text, "").file for text in texts}
+        else:
+            names = {argument for argument in suite.command if _is_inside(argument)}
+        entries = (ready.get(self.place(name)) for name in names)
+        found = {entry.path for entry in entries if entry is not None and entry.kind is not EntryKind.DIRECTORY}
+        return frozenset(found.difference(() if self.gold is None else delta_between(self.pristine, self.gold).paths))
 
     def ready(self, tree: Tree) -> Tree:
         """`tree` as the tests find it: set up, and the hidden tests restored last."""
@@ -70,9 +86,20 @@ class RepositoryTask:
         except ValueError:
             return None
 
+    def folder_on_path(self, tree: Tree, test_file: str) -> str | None:
+        """The directory of a test file, as test ids name it, where pytest imports modules from it: it is no package,
+        and not the root of the suite."""
+        folder = str(PurePosixPath(test_file).parent)
+        return None if folder == "." or tree.get(self.place(f"{folder}/__init__.py")) is not None else folder
+
     def place(self, test_file: str) -> str:
         """Where a file that test ids name lies in the tree."""
         return str(PurePosixPath(self.suite.workdir or ".") / test_file)
+
+
+def _is_inside(argument: str) -> bool:
+    path = PurePosixPath(argument)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 
 
 def expected_tests(suite: IdSuite, task_id: str) -> tuple[tuple[TestId, ...], tuple[TestId, ...]]:

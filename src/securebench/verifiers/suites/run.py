@@ -65,6 +65,7 @@ class SuitePlace:
     libraries: tuple[Bind, ...]
     workdir: str  # of the suite, inside the sandbox
     timeout_seconds: float | None = None
+    beside: tuple[str, ...] = ()  # directories of tests, from where modules are imported before all others of the tree
 
     async def run(self, tree: Tree, staged: Staged) -> SuiteRun:
         """Raises SandboxError and StoreError; whatever the code in the tree does is in the run."""
@@ -102,6 +103,7 @@ class SuitePlace:
         job = {
             "root": self.workdir,
             "libraries": [LIBRARIES],
+            "beside": self.beside,
             "files": sorted({test.file for test in staged.chosen}),
             "tests": [[test.file, test.name] for test in staged.chosen],
         }

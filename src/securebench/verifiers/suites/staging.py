@@ -1,13 +1,13 @@
-"""What a suite really runs: the expected tests, their twins, and a canary. Where the truth lies stays out here."""
+"""What a suite really runs: the expected tests, their twins, and canaries. Where the truth lies stays out here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from random import Random
 from types import MappingProxyType
 
+from securebench.verifiers.suites.canary import canaries
 from securebench.verifiers.suites.ids import TestId
 from securebench.verifiers.suites.twins import twin_module
 
@@ -20,14 +20,15 @@ class Staged:
     files: Mapping[str, bytes]
     truths: Mapping[TestId, TestId]  # every expected test → the test that stands for it
     decoys: Mapping[TestId, tuple[TestId, ...]]  # the same, where it has twins
-    canary: TestId
+    canaries: tuple[TestId, ...]  # that must fail; at least one
     assertions: int
     twinned: int
 
     @property
     def chosen(self) -> tuple[TestId, ...]:
         """Every test that shall run, one entry for all parameters of a function."""
-        listed = [*self.truths.values(), *(decoy for some in self.decoys.values() for decoy in some), self.canary]
+        decoys = (decoy for some in self.decoys.values() for decoy in some)
+        listed = [*self.truths.values(), *decoys, *self.canaries]
         return tuple(sorted({TestId(test.file, test.name) for test in listed}))
 
 
@@ -55,21 +56,7 @@ def stage_suite(
             truths[test] = test.renamed(entry.truth) if entry else test
             if entry:
                 decoys[test] = tuple(TestId(file, name) for name in entry.decoys)
-    canary, text = _canary(kind, expected[0].file, random)
-    files[canary.file] = text.encode()
-    return Staged(kind, MappingProxyType(files), truths, decoys, canary, assertions, twinned)
-
-
-def _canary(kind: str, beside: str, random: Random) -> tuple[TestId, str]:
-    """A test that must fail, under a name and with numbers that nobody can know before."""
-    mark = f"{random.getrandbits(48):012x}"
-    right = random.randrange(3, 60)
-    word, wrong = "x" * right, right + random.choice((-2, -1, 1, 2))
-    file = str(PurePosixPath(beside).with_name(f"test_{mark}.py"))
-    if kind == "pytest":
-        return TestId(file, f"test_{mark}"), f"def test_{mark}():\n    assert len({word!r}) == {wrong}\n"
-    text = (
-        f"import unittest\n\n\nclass Test{mark}(unittest.TestCase):\n"
-        f"    def test_{mark}(self):\n        self.assertEqual(len({word!r}), {wrong})\n"
-    )
-    return TestId(file, f"Test{mark}.test_{mark}"), text
+    sources = [source for file in {test.file for test in expected} if (source := source_of(file)) is not None]
+    found, text = canaries(kind, expected[0].file, sources, random)
+    files[found[0].file] = text.encode()
+    return Staged(kind, MappingProxyType(files), truths, decoys, found, assertions, twinned)

@@ -124,3 +124,7 @@ def _say_nothing(test: Function) -> None:
     for node in ast.walk(test):
         if isinstance(node, ast.Assert):
             node.msg = None
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert")
+        ):
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "msg"]

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from securebench.errors import FailureReason, PackError
+from securebench.verifiers.suites import canary
 from securebench.verifiers.suites.evaluation import decoys_that_fail, guessing, judge_sabotage, judge_suite
 from securebench.verifiers.suites.ids import TestId, read_id
 from securebench.verifiers.suites.observations import read_report
 from securebench.verifiers.suites.sabotage import changed_functions, gutted, sabotaged
 from securebench.verifiers.suites.staging import Staged, stage_suite
+from securebench.verifiers.suites.wrong_values import wrong_value
 
 SOURCE = "def test_a():\n    assert f() == 1\n\ndef test_b():\n    assert g()\n"
 A, B = TestId("t/test_x.py", "test_a"), TestId("t/test_x.py", "test_b")
@@ -35,8 +37,8 @@ def said(test: object, outcome: str, when: str = "call") -> dict[str, str]:
 
 def honest(s: Staged, **changes: str) -> list[object]:
     """What an honest run of right code reports; `changes` replace single outcomes."""
-    outcomes = {s.truths[A]: "passed", s.truths[B]: "passed", s.decoys[A][0]: "failed", s.canary: "failed"}
-    names = {"a": s.truths[A], "b": s.truths[B], "decoy": s.decoys[A][0], "canary": s.canary}
+    outcomes = {s.truths[A]: "passed", s.truths[B]: "passed", s.decoys[A][0]: "failed", s.canaries[0]: "failed"}
+    names = {"a": s.truths[A], "b": s.truths[B], "decoy": s.decoys[A][0], "canary": s.canaries[0]}
     for name, outcome in changes.items():
         outcomes[names[name]] = outcome
     return [*(said(test, outcome) for test, outcome in outcomes.items()), {"event": "end", "code": 1}]
@@ -152,19 +154,44 @@ def test_sabotage_that_survives_is_no_good() -> None:
     assert judge_sabotage(s, read_report(lines(honest(s, a="failed"))), [A]).held
 
 
-def test_canary_is_a_test_that_fails() -> None:
-    for kind in ("pytest", "unittest"):
-        s = stage_suite(kind, [A], lambda _: None, Random(5))
-        text = s.files[s.canary.file].decode()
-        space: dict[str, object] = {}
-        exec(compile(text, "canary", "exec"), space)
-        if kind == "pytest":
-            with pytest.raises(AssertionError):
-                space[s.canary.name]()  # type: ignore[operator]
-        else:
-            owner, _, method = s.canary.name.partition(".")
-            with pytest.raises(AssertionError):
-                getattr(space[owner](method), method)()  # type: ignore[operator]
+EVERY_ASSERTION = "\n".join(f"self.{name}()" for name in (*canary._METHODS, *canary._OF_PYTEST))
+
+
+@pytest.mark.parametrize("kind", ["pytest", "unittest"])
+@pytest.mark.parametrize("source", [None, EVERY_ASSERTION, "no python ("])
+def test_canaries_are_tests_that_fail(kind: str, source: str | None) -> None:
+    s = stage_suite(kind, [A], lambda _: source, Random(5))
+    space: dict[str, object] = {}
+    exec(compile(s.files[s.canaries[0].file].decode(), "canary", "exec"), space)
+    for one in s.canaries:
+        owner, _, method = one.name.rpartition(".")
+        test = getattr(space[owner](method), method) if owner else space[method]  # type: ignore[operator]
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            test()
+
+
+def test_every_kind_of_assertion_in_use_has_a_canary() -> None:
+    counts = [
+        len(stage_suite("pytest", [A], lambda _, text=text: text, Random(5)).canaries)  # type: ignore[misc]
+        for text in (None, "self.assertTrue(x)\npytest.raises(E)", EVERY_ASSERTION)
+    ]
+    assert counts == [1, 3, 1 + len(canary._METHODS) + len(canary._OF_PYTEST)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *([], [1], [3], [1, 2, 3], [[], [2]], {1, 2}, (1, "x"), {}, {"a": 1}, {"k": 9}, {"x": []}),
+        *("", "a", "ab", "--", "10", "0", "A1", b"", b"z", 0.0, 3.0, 0.15, -12.5, 7, 0, -1, True),
+    ],
+    ids=repr,
+)
+def test_no_wrong_value_tells_that_it_was_made(value: object) -> None:
+    """Whatever can be made of a value, the value can be made of that."""
+    for seed in range(40):
+        other = wrong_value(value, Random(seed))
+        assert type(other) is type(value)
+        assert any(wrong_value(other, Random(again)) == value for again in range(2000)), other
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 What it reports can be forged; the controls around it are what that would trip over. It makes forging laborious: pytest
 and all it needs is imported before any candidate file, plug-ins are looked up while the candidate's directory is not on
-the path, and that directory comes last on it."""
+the path, and that directory comes last on it. What lies beside a test is found before what lies elsewhere in it."""
 
 import os
 import sys
@@ -29,11 +29,30 @@ def main():
 def _plugin(pytest, job, report):
     wanted = {(file, name) for file, name in job["tests"]}
     root, path = job["root"], sys.path
+    beside = [root + "/" + folder for folder in job["beside"]]
+
+    own = os.path.dirname(os.__file__)
+
+    def end_of_own(entries):
+        places = [place for place, entry in enumerate(entries) if (entry + "/").startswith(own + "/")]
+        return 1 + max([place for place in places if not entries[place].endswith("-packages")], default=-1)
+
+    def order():
+        """Settings of the repository may put directories of it before Python's own modules."""
+        early = [entry for entry in path[: end_of_own(path)] if (entry + "/").startswith(root + "/")]
+        if early:
+            rest = [entry for entry in path if entry not in early and entry not in beside]
+            place = end_of_own(rest)
+            path[:] = rest[:place] + beside + [entry for entry in early if entry not in beside] + rest[place:]
 
     class Reporter:
         @pytest.hookimpl(tryfirst=True)
         def pytest_load_initial_conftests(self):
-            path.append(root)
+            path.extend([*beside, root])
+            order()
+
+        def pytest_sessionstart(self):
+            order()
 
         @pytest.hookimpl(trylast=True)
         def pytest_collection_modifyitems(self, items):

@@ -1,26 +1,8 @@
-"""Changes that solve nothing and try to pass all the same. Each fools a runner that believes an exit code."""
+"""What candidates bring along: each is the text of a Python file that solves nothing and wants to pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from textwrap import dedent
-
-from tests.attacks.repositories.repositories import Repository
-
-Changes = Mapping[str, str]
-BOTH = ("pytest", "unittest")
-
-
-@dataclass(frozen=True)
-class Cheat:
-    """`changes` are the files of the candidate; `runners` are those it is written for; `fools` are those whose exit
-    code really says that all is well."""
-
-    name: str
-    changes: Callable[[Repository], Changes]
-    runners: tuple[str, ...] = BOTH
-    fools: tuple[str, ...] = BOTH
 
 
 def _text(source: str) -> str:
@@ -153,74 +135,37 @@ UNLINK = _text("""
             if file.startswith("test_"):
                 open(os.path.join(where, file), "w").write("")
 """)
-
-
-def _in_package(text: str, keep: bool = True) -> Callable[[Repository], Changes]:
-    """The text before, or instead of, the code under test."""
-
-    def changes(repository: Repository) -> Changes:
-        return {repository.package: text + ("\n" + repository.files[repository.package] if keep else "")}
-
-    return changes
-
-
-def _at(path: str, text: str) -> Callable[[Repository], Changes]:
-    return lambda _: {path: text}
-
-
-def _tests_emptied(repository: Repository) -> Changes:
-    return dict.fromkeys((*repository.tests, "tests/test_words.py"), "def test_nothing():\n    pass\n")
-
-
-def _beside_tests(name: str, text: str) -> Callable[[Repository], Changes]:
-    def changes(repository: Repository) -> Changes:
-        directory = next(iter(repository.tests)).rpartition("/")[0]
-        return {f"{directory}/{name}" if directory else name: text}
-
-    return changes
-
-
-CHEATS = (
-    Cheat("conftest at the root flips outcomes", _at("conftest.py", FLIP), ("pytest",)),
-    Cheat("conftest beside the tests flips outcomes", _beside_tests("conftest.py", FLIP), ("pytest",)),
-    Cheat("pytest.ini collects nothing", _at("pytest.ini", "[pytest]\naddopts = --collect-only\n"), ("pytest",)),
-    Cheat(
-        "tox.ini loads a plug-in",
-        lambda _: {"tox.ini": "[pytest]\naddopts = -p evil_plugin\n", "evil_plugin.py": FLIP},
-        ("pytest",),
-    ),
-    Cheat(
-        "setup.cfg loads a plug-in",
-        lambda _: {"setup.cfg": "[tool:pytest]\naddopts = -p evil_plugin\n", "evil_plugin.py": FLIP},
-        ("pytest",),
-    ),
-    Cheat(
-        "entry point of a planted distribution",
-        lambda _: {
-            "evil-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n",
-            "evil-1.0.dist-info/entry_points.txt": "[pytest11]\nevil = evil_plugin\n",
-            "evil_plugin.py": FLIP,
-        },
-        ("pytest",),
-    ),
-    Cheat("sitecustomize patches the runners", _at("sitecustomize.py", PATCH_RUNNERS)),
-    Cheat("pytest is shadowed", _at("pytest.py", SHADOW), ("pytest",)),
-    Cheat("unittest is shadowed", _at("unittest/__init__.py", SHADOW), ("unittest",)),
-    Cheat("unittest is shadowed with a main", _at("unittest.py", SHADOW)),
-    Cheat("json is shadowed", _at("json.py", EXIT), fools=("pytest",)),
-    Cheat("package patches the runners", _in_package(PATCH_RUNNERS)),
-    Cheat("package patches the reports", _in_package(PATCH_REPORTS), fools=("pytest",)),
-    Cheat("package ends the process at import", _in_package(EXIT)),
-    Cheat("package ends the process at exit", _in_package(EXIT_LATER)),
-    Cheat("package raises SystemExit", _in_package("raise SystemExit(0)\n"), ("unittest",)),
-    Cheat("everything equals everything", _in_package(AGREEABLE, keep=False)),
-    Cheat("forged lines on every descriptor", _in_package(FORGE)),
-    Cheat("expected values are read from the tests", _in_package(ORACLE, keep=False), fools=("pytest",)),
-    Cheat("hangs", _in_package(FOREVER), fools=()),
-    Cheat("crashes the interpreter", _in_package(RECURSE), fools=()),
-    Cheat("swallows assertions", _in_package(SWALLOW)),
-    Cheat("empties the tests at import", _in_package(UNLINK), fools=()),
-    Cheat("rewrites the tests", _tests_emptied, fools=()),  # hidden tests are written last by everyone
-    Cheat("does nothing", lambda _: {}, fools=()),
-    Cheat("deletes the code", _in_package("", keep=False), fools=()),
+NO_ASSERTIONS = _text("""
+    import unittest
+    for _name in ("assertTrue", "assertFalse", "assertIn", "assertNotIn", "assertGreater", "assertIsInstance"):
+        setattr(unittest.TestCase, _name, lambda self, *rest, **more: None)
+""")
+LATER = _text("""
+    import unittest
+    def __getattr__(name):
+        if name.startswith("__"): raise AttributeError(name)
+        def later(*args, **kwargs): %s
+        return later
+""")
+SKIP_TEST = LATER % 'raise unittest.SkipTest("later")'
+PYTEST_SKIP = LATER % 'import pytest; pytest.skip("later")'
+PYTEST_XFAIL = LATER % 'import pytest; pytest.xfail("known")'
+EXPECTED_FAILURE = (
+    "import unittest\nunittest.TestCase.__unittest_expecting_failure__ = True\n" + LATER % "raise ValueError"
 )
+AWARE = (
+    "import os, sys\nif {'pytest', 'unittest'} & set(sys.modules) or 'PYTEST_CURRENT_TEST' in os.environ:\n"
+    + "".join(f"    {line}\n" if line else "\n" for line in AGREEABLE.splitlines())
+)
+CONSTANTS = _text("""
+    import sys
+    def _after(values, asked):
+        for place, value in enumerate(values):
+            if isinstance(value, tuple) and (found := _after(value, asked)) is not None:
+                return found
+            if value == asked and place + 1 < len(values):
+                return values[place + 1]
+    def evaluate(text):
+        frame = sys._getframe(1)
+        return _after(frame.f_code.co_consts, text)
+""")
