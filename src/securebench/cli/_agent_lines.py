@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from securebench.cli._text import visible
+from securebench.cli._text import attempt_name, visible
 from securebench.progress import Event, Progress, ProgressEvent
 
 TRACE_NAME = "agent-trace.log"
@@ -42,7 +42,7 @@ class AgentLines:
                 del self._room[key]
 
     def _lines(self, key: _Key, lines: list[str]) -> None:
-        mark = f"{key[0]} #{key[1]} │ "
+        mark = f"{attempt_name(key[0], key[1])} │ "
         room, shown = self._room.get(key, _MOST), []
         for line in lines:
             if room <= 0:

@@ -12,7 +12,7 @@ import click
 
 from securebench.cli._agent_lines import AgentLines
 from securebench.cli._run_state import RunState
-from securebench.cli._text import one_line, visible
+from securebench.cli._text import attempt_name, one_line, visible
 from securebench.progress import Event, Progress, ProgressEvent, silent
 
 
@@ -72,7 +72,7 @@ def _to_stderr(text: str) -> None:
 
 def command_line(event: ProgressEvent) -> str:
     """A command as a person would type it, on one line."""
-    return f"{event.task_id} #{event.attempt} $ {one_line(shlex.join(event.data['argv']), 200)}"
+    return f"{attempt_name(event.task_id, event.attempt)} $ {one_line(shlex.join(event.data['argv']), 200)}"
 
 
 @contextmanager

@@ -7,7 +7,13 @@ import sys
 
 from securebench._text import one_line, visible
 
-__all__ = ["one_line", "program", "visible"]
+__all__ = ["attempt_name", "one_line", "program", "visible"]
+
+
+def attempt_name(task_id: str | None, attempt: int | None) -> str:
+    """At the beginning of a line: a pack may call its task `::error::`, which gives an order to some CI services."""
+    name = str(task_id)
+    return f"{name if name[0].isalnum() else f'task {name}'} #{attempt}"
 
 
 def program() -> str:

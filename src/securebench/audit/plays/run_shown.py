@@ -48,15 +48,16 @@ def seen_in(text: str, wanted: bool) -> Seen:
 
 @dataclass(frozen=True, slots=True)
 class RunShown:
-    """An agent prints this; the command line shows it, with these options."""
+    """An agent prints this at a task of this name; the command line shows it, with these options."""
 
     text: str
     options: tuple[str, ...] = ()
     wanted: bool = False
+    task: str = "shown"
 
     async def on(self, ground: Ground) -> Seen:
         program = f"import sys\nfor stream in (sys.stdout, sys.stderr):\n    stream.write({MARK + self.text!r})"
-        bench = Bench((question("shown"),), program, more=json.dumps({"sandbox": {"backend": ground.backend}}))
+        bench = Bench((question(self.task),), program, more=json.dumps({"sandbox": {"backend": ground.backend}}))
         directory = lay_out(ground, bench)
         shown = await _said(ground, "run", "--config", str(directory / "tester.yaml"), "--unsafe", *self.options)
         trace = directory / "out" / "agent-trace.log"

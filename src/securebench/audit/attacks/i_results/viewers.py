@@ -16,7 +16,8 @@ _ORDERS = (
 )
 _MARKUP = (
     '</td></table></script><script>alert(1)</script><img src=x onerror=alert(1)>" onmouseover="x" \'><svg/onload=a>'
-    "&lt;script&gt;{{7*7}}{% raw %}${7*7}<!-- ]]> javascript:alert(1) <style>*{display:none}</style>\n<script>alert(2)</script>"
+    "&lt;script&gt;{{7*7}}{% raw %}${7*7}<!-- ]]> javascript:alert(1) <style>*{display:none}</style>\n"
+    "<script>alert(2)</script>"
 )
 _READ = " a plain answer"
 
@@ -37,6 +38,15 @@ ATTACKS = (
         "agent-to-the-terminal",
         "An agent prints escape sequences, titles, links, bells and marks of direction, and its output is mirrored.",
         RunShown(_TERMINAL + _ORDERS, _PLAIN),
+    ),
+    Attack(
+        "I10",
+        "task-named-like-an-order",
+        "A pack calls its task like an order to a CI service, so that the lines about it begin with that.",
+        RunShown(_READ, _PLAIN, task="::error::owned"),
+        RunShown(_READ, _PLAIN, wanted=True),
+        AsItIs(_ORDERS),
+        isolated=False,
     ),
     _attack(
         "agent-to-json",
