@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from securebench.audit.pack.idle import idle_programs
 from securebench.audit.pack.making import Maker, given_in, reference_of, references, text_of
 from securebench.audit.pack.mutants import Mutant, python_mutants, text_mutants
-from securebench.audit.pack.trials import Entrant
+from securebench.audit.pack.trials import NOTHING, Entrant
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.line_diff import changed_ranges
-from securebench.candidates.tree import EntryKind, TreeEntry
+from securebench.candidates.tree import EntryKind, Tree, TreeEntry
 from securebench.families.base import CandidateKind
 from securebench.families.code_completion import is_python
 from securebench.families.registry import family
@@ -62,6 +62,10 @@ class Entrants:
         if not references(maker.task):
             return
         task = await maker.repository()
+        touched = [entry.path for entry in task.pristine.files if task.gold and task.gold.get(entry.path) != entry]
+        if touched:
+            without = laid_over(task.pristine, (), touched)
+            yield Entrant("the files of the gold patch deleted", STRUCTURE, maker.patch(task.pristine, without))
         found = list(self._changed_files(task))
         for path, mutant in found[:: max(1, len(found) // max(1, self.mutants))][: self.mutants]:
             if task.gold is None:
@@ -91,6 +95,8 @@ class Entrants:
                 continue
             overlay = maker.overlay(given)
             files = [entry for entry in overlay if entry.kind is EntryKind.FILE][:MOST_FILES]
+            gone = CandidateArtifact(maker.task.id, CandidateKind.WORKSPACE, workspace=maker.store.save(Tree()))
+            yield Entrant("an empty workspace", NOTHING, gone)
             empty = [maker.file(entry.path, b"") for entry in files]
             yield Entrant("empty files of the right names", STRUCTURE, await maker.workspace(empty))
             async for entrant in _copies(maker, files):

@@ -12,7 +12,8 @@ from securebench.audit.report.model import Mark
 class Note:
     """Something a rule found. Without a line it is about the whole pack, or, with a column only, about a family.
 
-    `mark` where the check knows better than the rule."""
+    `mark` where the check knows better than the rule. `word` is what to look for in the manifest, where a setting that
+    rows share may have been made."""
 
     rule: str
     detail: str
@@ -20,12 +21,12 @@ class Note:
     task: str = ""
     column: str = ""
     mark: Mark | None = None
-    in_manifest: bool = False
+    word: str = ""
 
     def as_json(self) -> list[Any]:
-        return [self.rule, self.detail, self.line, self.task, self.column, self.mark, self.in_manifest]
+        return [self.rule, self.detail, self.line, self.task, self.column, self.mark, self.word]
 
     @classmethod
     def from_json(cls, value: list[Any]) -> Note:
-        rule, detail, line, task, column, mark, in_manifest = value
-        return cls(rule, detail, line, task, column, None if mark is None else Mark(mark), in_manifest)
+        rule, detail, line, task, column, mark, word = value
+        return cls(rule, detail, line, task, column, None if mark is None else Mark(mark), word)

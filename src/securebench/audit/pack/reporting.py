@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
+from securebench import _fs, _yaml
 from securebench.audit.pack.notes import Note
 from securebench.audit.pack.rules import GROUPS, RULES, VERDICT, VERDICT_RULE
 from securebench.audit.report.model import Finding, Mark, Place, Report
@@ -34,7 +35,9 @@ def make_report(pack: BenchmarkPack, notes: Iterable[Note], looked: Looked, fact
     """A rule that was not looked at in a family of the pack that it is about was skipped."""
     families = {entry.id: entry.family for entry in pack.entries}
     order = sorted(notes, key=lambda note: (list(RULES).index(note.rule), note.line))
-    findings = [_finding(pack, note, families) for note in order]
+    with _fs.open_named(pack.manifest_path) as file:
+        manifest = file.read(_yaml.MAX_BYTES).decode("utf-8", "replace").splitlines()
+    findings = [_finding(pack, note, families, manifest) for note in order]
     here = sorted({entry.family for entry in pack.entries})
     findings += _quiet(here, looked, {(finding.rule, finding.column) for finding in findings})
     findings += _verdicts(pack, findings)
@@ -44,10 +47,13 @@ def make_report(pack: BenchmarkPack, notes: Iterable[Note], looked: Looked, fact
     return Report(f"Audit of {pack.manifest.id}", passed, time.time(), facts, GROUPS, tuple(columns), tuple(findings))
 
 
-def _finding(pack: BenchmarkPack, note: Note, families: Mapping[str, str]) -> Finding:
+def _finding(pack: BenchmarkPack, note: Note, families: Mapping[str, str], manifest: list[str]) -> Finding:
     rule = RULES[note.rule]
-    path = pack.manifest_path if note.in_manifest else pack.tasks_path
-    place = Place(path.name, note.line or 1) if note.line or note.in_manifest else Place(path.name)
+    place = Place(pack.tasks_path.name, note.line or 1)
+    if note.word and not note.task:
+        place = next(
+            (Place(pack.manifest_path.name, n) for n, text in enumerate(manifest, 1) if note.word in text), place
+        )
     column = note.column or families.get(note.task, PACK)
     return Finding(
         rule.id, rule.title, rule.group, column, note.mark or rule.mark, note.detail, rule.fix, place, note.task

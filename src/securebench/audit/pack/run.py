@@ -60,7 +60,7 @@ async def audit_pack(
     twin = compare_with_twins(pack)
     report("comparing with the twin", 1, 1)
     notes += twin.notes
-    looked = over(here, {"P10": f"{twin.compared} rows compared with their twins"}, looked)
+    looked = over(here, {"P10": str(twin)}, looked)
 
     sandbox = await _sandbox(pack, backend) if run and runs_code(pack) else None
     seen = _Count(report, "looking for what is hidden", sum(map(is_seen, pack.entries)))

@@ -24,10 +24,11 @@ DECIDING = ("tests/test_something.py", "a/b/test_something.py", "test_something.
 
 
 class Setting(NamedTuple):
-    """Something wrong with a setting. Rows that share it are told together."""
+    """Something wrong with a setting. Rows that share it are told together; `word` stands where it was made."""
 
     rule: str
     detail: str
+    word: str
     mark: Mark | None = None
 
 
@@ -35,12 +36,12 @@ def settings(row: AnyRow) -> Iterator[Setting]:
     """All that is wrong with a row's settings. Pure."""
     environment = row.environment
     if environment.image and "@sha256:" not in environment.image:
-        yield Setting("P32", f"image {environment.image} is named by a tag")
+        yield Setting("P32", f"image {environment.image} is named by a tag", environment.image)
     for domain in environment.network.allowed_domains:
         if row.family == "repo_patch" and domain in row.input.repo:
-            yield Setting("P34", f"agents may reach {domain}, where the repository comes from", Mark.FAILED)
+            yield Setting("P34", f"agents may reach {domain}, where the repository comes from", domain, Mark.FAILED)
         else:
-            yield Setting("P34", f"agents may reach {domain}")
+            yield Setting("P34", f"agents may reach {domain}", domain)
     yield from _limits(row)
     if row.family == "repo_patch":
         yield from _policy(row.eval.candidate_policy or CandidatePolicy())
@@ -53,7 +54,7 @@ def _limits(row: AnyRow) -> Iterator[Setting]:
         seconds[f"eval.{name}.timeout_seconds"] = getattr(getattr(row.eval, name, None), "timeout_seconds", None)
     for name, value in seconds.items():
         if value is not None and not LEAST_SECONDS <= value <= MOST_SECONDS:
-            yield Setting("P35", f"{name} is {value:g}")
+            yield Setting("P35", f"{name} is {value:g}", "timeout_seconds")
     limits = row.environment.resources
     for name, size, least, most in (
         ("memory", limits.memory, LEAST_MEMORY, MOST_MEMORY),
@@ -61,20 +62,20 @@ def _limits(row: AnyRow) -> Iterator[Setting]:
         ("pids", limits.pids, LEAST_PIDS, 100_000),
     ):
         if size is not None and not least <= int(size) <= most:
-            yield Setting("P35", f"environment.resources.{name} is {size}")
+            yield Setting("P35", f"environment.resources.{name} is {size}", name)
 
 
 def _policy(policy: CandidatePolicy) -> Iterator[Setting]:
     for pattern in policy.allow_sensitive_paths:
         covered = [path for path in LOADED if _covers(pattern, path)]
         if covered and _is_wild(pattern):
-            yield Setting("P30", f"allow_sensitive_paths {pattern} covers {covered[0]}")
+            yield Setting("P30", f"allow_sensitive_paths {pattern} covers {covered[0]}", pattern)
         elif covered or sensitive_reason(rule_key(pattern.strip("/")), ()):
-            yield Setting("P30", f"allow_sensitive_paths names {pattern}", Mark.WARNING)
+            yield Setting("P30", f"allow_sensitive_paths names {pattern}", pattern, Mark.WARNING)
     for pattern in policy.allow_paths:
         covered = [path for path in DECIDING if _covers(pattern, path)]
         if covered and _is_wild(pattern):
-            yield Setting("P30", f"allow_paths {pattern} covers tests such as {covered[0]}")
+            yield Setting("P30", f"allow_paths {pattern} covers tests such as {covered[0]}", pattern)
 
 
 def _reachable_tests(row: AnyRow) -> Iterator[Setting]:
@@ -88,7 +89,7 @@ def _reachable_tests(row: AnyRow) -> Iterator[Setting]:
             continue
         changeable = restricted_reason(rule_key(str(path))) is None
         if changeable or any(_covers(p, str(path)) for p in (*policy.allow_paths, *policy.allow_sensitive_paths)):
-            yield Setting("P31", f"candidates may change {path}, which decides")
+            yield Setting("P31", f"candidates may change {path}, which decides", str(path))
 
 
 def _file_of(suite: IdSuite, identity: str) -> str:
@@ -114,7 +115,7 @@ class Settings:
     """Settings of rows, each with how many rows have it and which is the first."""
 
     rows: int = 0
-    seen: dict[str, list[Any]] = field(default_factory=dict)  # key -> rule, detail, mark, count, line, id, family
+    seen: dict[str, list[Any]] = field(default_factory=dict)  # key -> rule, detail, word, mark, count, line, id, family
 
     def see(self, row: AnyRow, line: int) -> None:
         self.rows += 1
@@ -122,10 +123,10 @@ class Settings:
             self._count([*setting, 1, line, row.id, row.family])
 
     def _count(self, one: list[Any]) -> None:
-        known = self.seen.setdefault(f"{one[0]} {one[1]}", [*one[:3], 0, *one[4:]])
-        known[3] += one[3]
-        if one[4] < known[4]:
-            known[4:] = one[4:]
+        known = self.seen.setdefault(f"{one[-1]} {one[0]} {one[1]}", [*one[:4], 0, *one[5:]])
+        known[4] += one[4]
+        if one[5] < known[5]:
+            known[5:] = one[5:]
 
     def state(self) -> Any:
         return [self.rows, self.seen]
@@ -136,9 +137,10 @@ class Settings:
             self._count(one)
 
     def notes(self) -> Iterable[Note]:
-        for rule, detail, mark, count, line, task, family in self.seen.values():
-            shared = f" ({count} rows)" if count > 1 else ""
-            yield Note(rule, f"{detail}{shared}", line, task, family, None if mark is None else Mark(mark))
+        for rule, detail, word, mark, count, line, task, family in self.seen.values():
+            shared = f" ({count} rows, {task} is the first)" if count > 1 else ""
+            about = "" if count > 1 else task
+            yield Note(rule, f"{detail}{shared}", line, about, family, None if mark is None else Mark(mark), word)
 
     def looked(self) -> dict[str, str]:
         return dict.fromkeys(("P30", "P31", "P32", "P34", "P35"), f"{self.rows} rows")

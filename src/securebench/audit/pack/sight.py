@@ -30,7 +30,7 @@ from securebench.audit.report.model import Mark
 from securebench.benchmark_compiler import compile_benchmark_row
 from securebench.benchmark_pack import BenchmarkPack, RowIndex
 from securebench.candidates.store import CandidateStore
-from securebench.errors import ConfigError, InfrastructureError, IntegrityError, SandboxUnavailable
+from securebench.errors import ConfigError, InfrastructureError, IntegrityError, PackError, SandboxUnavailable
 from securebench.families.base import CandidateKind
 from securebench.families.registry import FAMILIES, family
 from securebench.resources import Component
@@ -52,7 +52,7 @@ class Sight:
 
     def looked(self) -> dict[str, str]:
         if not self.rows:
-            return {}
+            return dict.fromkeys(("A05", "P33"), "no row has files or an image")
         what = f"{self.rows} rows with files or code, {self.files} files"
         what += f", images {', '.join(self.images)}" if self.images else ""
         what += (
@@ -79,9 +79,11 @@ async def look_at_pack(
                 files = await _workspace(task, sandbox)
                 sight.notes += await anyio.to_thread.run_sync(_seen, task, hidden, files)
                 sight.files += len(files)
+            except PackError as error:
+                sight.notes.append(Note("P25", f"its workspace cannot be built: {error}", task=task.id))
             except (SandboxUnavailable, ConfigError, InfrastructureError, IntegrityError) as error:
                 detail = f"its workspace cannot be built here: {str(error).splitlines()[0]}"
-                sight.notes.append(Note("A01", detail, mark=Mark.SKIPPED))
+                sight.notes.append(Note("A01", detail, task=task.id, mark=Mark.SKIPPED))
             sight.rows += 1
             if entry.image and FAMILIES[entry.family].executes:
                 by_image[entry.image].append(hidden)

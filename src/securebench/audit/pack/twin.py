@@ -39,7 +39,11 @@ _ROUNDS = 5
 class TwinResult:
     compared: int = 0
     notes: list[Note] = field(default_factory=list)
-    left_out: int = 0
+    left_out: int = 0  # rows that cannot have another hidden side
+
+    def __str__(self) -> str:
+        left_out = f", {self.left_out} that have none left out" if self.left_out else ""
+        return f"{self.compared} rows compared with their twins{left_out}"
 
 
 def compare_with_twins(pack: BenchmarkPack, compiler: Compiler = compile_benchmark_pack) -> TwinResult:

@@ -10,7 +10,7 @@ from tests.packs import REMOVED, Row, changed, row
 from tests.unit.audit.pack.auditing import audit_rows, complaints, found
 from tests.unit.audit.pack.test_leaks import BROKEN, PATCH, REPAIRED, SOLUTION
 
-from securebench.audit.report.model import Mark
+from securebench.audit.report.model import Mark, Place
 
 HIDDEN_TEST = """\
 from pkg.clamp import clamp
@@ -144,7 +144,8 @@ def test_settings_that_rows_share_are_told_once(tmp_path: Path) -> None:
     rows = [row("short_answer", id=f"r{number}") for number in range(3)]
     rows = [changed(one, "input.question", f"What is {number} * 7?") for number, one in enumerate(rows)]
     (one,) = found(audit_rows(tmp_path, rows, manifest=manifest), "P32")
-    assert "(3 rows)" in one.detail
+    assert "(3 rows, r0 is the first)" in one.detail
+    assert (one.place, one.column) == (Place("manifest.yaml", 3), "short_answer")
 
 
 def test_the_host_that_serves_the_repository(tmp_path: Path) -> None:
