@@ -14,7 +14,7 @@ from securebench.answers.text import SENTENCE_MARKS, words
 _DECORATION = "()[]{}<>\"'`*_~!"
 _SIGNS = "-+\u2212\u00b1\u221a\u00ac"  # before a word they change what it says
 _SUFFIXES = "-+\u2212#%\u2030\u00b0"  # and these after one: C++, C#, 50%, OH-
-_OVERLAYS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
+_TRADE_MARKS = {0x2120: " ", 0x2122: " "}  # which a compatibility form would spell out
 _JOINTS = re.compile(
     r"(?<![0-9])[,;|\u2013-\u2015\u2022]|[,;|\u2013-\u2015\u2022](?![0-9])|\.{2,}"
     r"|(?<=[^\W\d_]{3})/(?=[^\W\d_]{3})"  # not km/h
@@ -42,9 +42,9 @@ class Tokens:
         that are no sign or unit; words joined by commas, dashes, bars or slashes are words of their own.
 
         For finding what must not be said: a decoration does not make a rejected answer unsaid."""
-        line = unicodedata.normalize("NFKC", self.line).casefold()
+        line = self.line.casefold()
         if not line.isascii():
-            line = _OVERLAYS.sub("", line)
+            line = _without_overlays(unicodedata.normalize("NFKC", line.translate(_TRADE_MARKS)).casefold())
         return _tokens([_bare(word) for word in _JOINTS.sub(" ", line).split()])
 
 
@@ -89,6 +89,19 @@ def _words_in(token: str) -> int:
         wide = sum(1 for char in token if char.isalpha() and unicodedata.east_asian_width(char) in "WF")
     pieces = sum(1 + (len(piece) - 1) // _LONGEST_WORD for piece in _PIECE.findall(token))
     return max(1, wide, pieces, 1 + (len(token) - 1) // _LONGEST_WORD)
+
+
+def _without_overlays(line: str) -> str:
+    """Without marks that no letter was composed with, on letters of scripts that write none: underlined or struck out
+    is not unsaid."""
+    kept, base = [], " "
+    for char in line:
+        if unicodedata.category(char) not in ("Mn", "Me"):
+            base = char
+        elif base < "\u0530" or "\u1e00" <= base < "\u2000":
+            continue
+        kept.append(char)
+    return "".join(kept)
 
 
 def _bare(word: str) -> str:

@@ -63,7 +63,14 @@ ATTACKS = (
         *("J50", "overlaid", "The rejected answer underlined, struck out or full-width.", LOOSE),
         weak.says_and_does_not_reject,
         *("Paris L\u0332o\u0332n\u0332d\u0332o\u0332n\u0332", "Paris London\u0336", "Paris \uff2condon"),
-        *("Paris \U0001d40bondon", "Paris LONDON", "Paris L\u20ddondon"),
+        *(
+            "Paris \U0001d40bondon",
+            "Paris LONDON",
+            "Paris L\u20ddondon",
+            "Paris Lon\u0489don",
+            "Paris London\u0e47",
+            "Paris London\u2122",
+        ),
     ),
     _free(
         *("J51", "hyphenated-sentence", "A retraction with hyphens for spaces.", FEW, weak.few_words),
