@@ -10,6 +10,7 @@ from securebench.audit.report.model import GLYPHS, Finding, Mark, Report, counte
 _TITLE = 44
 _DETAIL = 600
 _MOST = 50
+_SHORT = 3  # a letter says something beside its title, a word does not
 
 
 def lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
@@ -22,14 +23,17 @@ def lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
             break
         yield from _finding(finding)
     yield ""
-    yield from (f"{one_line(name, 40)}: {one_line(value, 200)}" for name, value in report.facts.items())
+    yield from (f"{one_line(name, 40)}: {one_line(value, 100)}" for name, value in report.facts.items())
     yield visible(f"{report.title}: {counted(report.findings, report.words)}", keep="")
     yield "PASSED" if report.passed else "NOT PASSED"
 
 
 def _map(report: Report) -> Iterator[str]:
     cells = {(group, column): _cell(report.cell(group, column)) for group in report.groups for column in report.columns}
-    names = {group: one_line(f"{group} {title}", _TITLE) for group, title in report.groups.items()}
+    names = {
+        group: one_line(f"{group} {title}" if len(group) < _SHORT else title, _TITLE)
+        for group, title in report.groups.items()
+    }
     first = max(map(len, names.values()), default=0)
     widths = {
         column: max([len(one_line(column, 20)), *(len(cells[group, column]) for group in report.groups)])
