@@ -98,14 +98,15 @@ def write_rows(directory: Path, rows: tuple[Question, ...], ground: Ground) -> N
 
 
 async def tried(task: SecureBenchTask, text: str, ground: Ground, judge: Panel | None = None) -> Seen:
-    """What the real verifier makes of one text. Reached if it passes, was executed or kept this thread busy."""
+    """What the real verifier makes of one text. Reached if it passes, was executed, or kept this thread busy, which
+    tells something only where no other play has a share in it: not of what waits for a sandbox."""
     began = time.thread_time()
     result = await verify(task, text, ground, judge)
     busy = time.thread_time() - began
     if MARKER in sys.modules:
         del sys.modules[MARKER]
         return Seen(End.REACHED, f"{shown(text)} was executed")
-    if busy > MOST_CPU_SECONDS:
+    if busy > MOST_CPU_SECONDS and not family(task.task_type).executes:
         return Seen(End.REACHED, f"{shown(text)} took {busy:.1f} s of processor time")
     reason = str(result.failure_reason or "")
     if result.passed:

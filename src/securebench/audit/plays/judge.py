@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import anyio
+import anyio.to_thread
+
 from securebench.audit.plays.answer import compiled, question, tried
 from securebench.audit.suite.attack import End, Ground, Seen
 from securebench.egress.model_endpoint import ModelEndpoint
@@ -42,6 +45,9 @@ class Persuade:
     votes: int = 1
 
     async def on(self, ground: Ground) -> Seen:
+        return await anyio.to_thread.run_sync(anyio.run, self._alone, ground)  # its processor time is its own there
+
+    async def _alone(self, ground: Ground) -> Seen:
         task = compiled(CAPITAL, ground)
         reasons: set[str] = set()
         async with _panel(self.model, self.votes) as panel:

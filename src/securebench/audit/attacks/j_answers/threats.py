@@ -82,7 +82,7 @@ THREATS = (
         "An answer that chokes its grader",
         (CHOICE, SHORT, FREE),
         _VERIFY,
-        "Judging any text takes a bounded time far below a second, and what is too long, deep or large is a failure.",
+        "Judging any text takes a time that its length bounds, and what is too long, deep or large is a failure.",
     ),
     Threat(
         "J10",
@@ -101,7 +101,7 @@ THREATS = (
         "What a rubric rejects is found behind brackets, quotes, symbols, overlaid marks, full-width letters, and "
         "joined to other words by commas, dashes, bars or slashes.",
         invented=True,
-        not_claimed="Paraphrases, look-alike letters of other scripts, and words joined by hyphens or with a sign "
+        not_claimed="Paraphrases, look-alike or accented letters, and words joined by hyphens or with a sign "
         "before them, which may mean something else (non-linear, -x).",
     ),
     Threat(
