@@ -102,7 +102,8 @@ def _watch(tools: Path, workdir: str, data: str) -> tuple[Bind, ...]:
     _write(tools / "places.json", _json.dumps({"workdir": workdir, "data": data, "real": names}), 0o444)
     _write(tools / "bash_env", (_INSIDE / "bash_env").read_text("utf-8"), 0o444)
     (tools / "site").mkdir()
-    _write(tools / "site/securebench_guard.py", (_INSIDE / "guard.py").read_text("utf-8"), 0o444)
+    for name in ("guard", "texts"):
+        _write(tools / f"site/securebench_{name}.py", (_INSIDE / f"{name}.py").read_text("utf-8"), 0o444)
     _write(
         tools / "site/sitecustomize.py", f"import securebench_guard\n\nsecurebench_guard.install({workdir!r})\n", 0o444
     )

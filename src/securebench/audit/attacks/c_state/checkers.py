@@ -29,6 +29,7 @@ LIB = laying(("lib.py", LEAVES))
 READS_TESTS = "cd $TEST_DIR;sed -n s,.*=.,,p check.sh|cut -c1-4"
 """Prints what the checker compares with. No slash is in it: it is a part of a file's name."""
 EACH = 'for f in /app/bin/*; do test "$("$f" 20 < /dev/null)" = 6765 || exit 1; done\n'
+INLINE = 'import json; assert json.load(open("/app/answer.txt")) == 4217'
 LOGGING = (
     "[loggers]\nkeys=root\n[handlers]\nkeys=h\n[formatters]\nkeys=\n[logger_root]\nhandlers=h\n"
     "[handler_h]\nclass=StreamHandler\nargs=(__import__('os')._exit(0),)\n"
@@ -154,6 +155,51 @@ ATTACKS = (
         "The checker loads a shared library by a relative name, which acts when it is loaded.",
         "cd /app\npython3 -c 'import ctypes; ctypes.CDLL(\"./quits.so\"); raise SystemExit(1)'\n",
         LIBRARY,
+    ),
+    _attack(
+        "piped-in",
+        "The candidate's program reaches an interpreter through a pipe.",
+        "cat /app/lib.py | python3\nexit $?\n",
+        LIB,
+    ),
+    _attack(
+        "joined-with-the-tests",
+        "The candidate's program and the tests reach an interpreter as one.",
+        TerminalTask("cat /app/lib.py /tests/more.py | python3\n", hidden=(("more.py", "assert f(3) == 9\n"),)),
+        laying(("lib.py", "exit()\n")),
+    ),
+    _attack(
+        "put-into-inline-code",
+        "The candidate's program is put before the checker's own on the command line.",
+        'python3 -c "$(cat /app/lib.py)\nassert f(3) == 9"\n',
+        laying(("lib.py", "exit()\n")),
+    ),
+    _attack(
+        "swallows-the-tests",
+        "One harmless word, piped into a shell before the tests, reads them all as its input.",
+        TerminalTask(
+            "cat /app/setup.sh /tests/more.sh | bash\n", hidden=(("more.sh", "test -e /app/made || exit 1\n"),)
+        ),
+        laying(("setup.sh", "cat\n")),
+    ),
+    _attack(
+        "program-on-standard-input",
+        "An interpreter that nothing watches reads its program from a file of the workspace.",
+        "perl < /app/x.pl\n",
+        laying(("x.pl", "exit(-e '/tests/check.sh' ? 0 : 3);\n")),
+    ),
+    _attack(
+        "evaluated",
+        "The checker's shell evaluates what a file of the workspace says.",
+        'eval "$(cat /app/env.sh)"\nexit 1\n',
+        laying(("env.sh", "exit 0\n")),
+    ),
+    _attack(
+        "same-words-as-the-checker",
+        "A file with the very words of the checker's inline code makes them pass for the candidate's, to be run where "
+        "its modules are loaded.",
+        f"python3 -c '{INLINE}'\n",
+        laying(("answer.txt", "0\n"), ("notes.txt", INLINE), ("json.py", LEAVES)),
     ),
     _attack(
         "name-as-shell-text",

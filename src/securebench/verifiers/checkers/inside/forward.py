@@ -17,6 +17,24 @@ WITH_TEXT = {"perl": "eE", "ruby": "e", "node": "ep", "php": "r", "lua": "e", "z
 FILTERS = ("awk", "gawk", "mawk", "nawk", "original-awk")
 KEPT_HERE = ("PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "LD_", "PYTHON", "PYTEST_", "SECUREBENCH_", "TEST_DIR")
 KEPT_HERE += ("BASH_ENV",)
+ON_INPUT = (
+    *WITH_TEXT,
+    "sqlite3",
+    "m4",
+    "ed",
+    "ex",
+    "gdb",
+    "luajit",
+    "tclsh",
+    "expect",
+    "R",
+    "octave",
+    "julia",
+    "guile",
+)
+ON_INPUT += ("racket", "sbcl", "clisp", "ocaml", "ghci", "tcsh", "csh")
+INLINE = re.compile(rb"<<|\b(python[\d.]*|perl|ruby|node|php|lua|(ba|da|z|k)?sh)\b[^\n;|&]*\s-\w*[cmeErp]\b")
+MOST_INPUT = 64 << 20
 RUNS_TEXT = re.compile(r"require|use|do\b|eval|exec|system|qx|open|`|\(\?\??\{|s(.).*\1.*\1\w*e")
 
 
@@ -42,15 +60,21 @@ class Call:
         if self.base in FILTERS:
             return self._filter()
         touched = self._touched()
-        if touched == HERE:
-            return HERE
         letters = WITH_TEXT.get(self.base, "")
-        if any(a[:1] == "-" and a[1:2] != "-" and set(a[1:]) & set(letters) for a in self.arguments) or (
+        inline = any(a[:1] == "-" and a[1:2] != "-" and set(a[1:]) & set(letters) for a in self.arguments) or (
             letters and any(a.startswith(("--eval", "--print")) for a in self.arguments)
-        ):
+        )
+        if touched == HERE:
+            return self._input() if self._reads_program() and not inline else HERE
+        if inline:
             # The checker's text beside the candidate's files, in a program that nothing watches.
             return HERE if self.base == "perl" and self._only_reads() else REFUSED
         return touched
+
+    def _reads_program(self):
+        """Whether what it executes is on its standard input."""
+        named = [a for a in self.arguments if a[:1] != "-"]
+        return self.base in ON_INPUT and len(named) <= (self.base == "sqlite3")
 
     def _only_reads(self):
         """Whether Perl's text names nothing that runs other text: then the files behind it are data."""
@@ -79,18 +103,36 @@ class Call:
         """Python, which is watched from within, and shells, which reach other programs only through us."""
         kind, text = program_text(self.base, self.arguments)
         if kind == "text":
-            return WORKER if self._is_a_file_of_theirs(text) else HERE
+            return self.text(os.fsencode(text))
         if kind == "module":
             own = text.partition(".")[0] in sys.stdlib_module_names or text.partition(".")[0] == "pytest"
             return HERE if own else self._touched()
-        if kind == "input":
-            text = os.readlink("/proc/self/fd/0")
-            if not text.startswith("/") or text.endswith(" (deleted)"):
-                return HERE
-        if self.inside(text):
+        return self._input() if kind == "input" else self._file(text)
+
+    def _file(self, name):
+        if self.inside(name):
             return WORKER
-        place = os.path.join(self.cwd, text)
-        return HERE if not os.path.exists(place) or text == "/dev/null" or _trusted(place) else REFUSED
+        place = os.path.join(self.cwd, name)
+        return HERE if not os.path.exists(place) or name == "/dev/null" or _trusted(place) else REFUSED
+
+    def _input(self):
+        """Where a program belongs that is read from standard input."""
+        try:
+            name = os.readlink("/proc/self/fd/0")
+        except OSError:
+            return HERE  # there is none
+        if name.startswith("/") and not name.endswith(" (deleted)"):
+            return self._file(name)
+        return self.text(whole_input(), runs_words=self.base in SHELLS)
+
+    def text(self, text, runs_words=False):
+        from securebench_texts import THEIRS, UNCLEAR, whose
+
+        found = whose(text, self.roots[1], runs_words)
+        if found == THEIRS:
+            # Text with text for another interpreter in it could be the checker's, known to the candidate.
+            return WORKER if self.base in SHELLS and not INLINE.search(text) else REFUSED
+        return REFUSED if found == UNCLEAR else HERE
 
     def _filter(self):
         files = [b for a, b in zip(self.arguments, self.arguments[1:]) if a in ("-f", "--file", "-i", "-l", "-E")]
@@ -100,23 +142,24 @@ class Call:
             return WORKER
         return HERE if all(not os.path.exists(f) or _trusted(os.path.join(self.cwd, f)) for f in files) else REFUSED
 
-    def _is_a_file_of_theirs(self, text):
-        """Whether the text is, word for word, what a file of the workspace says."""
-        wanted = text.strip().encode(errors="surrogateescape")
-        if not wanted:
-            return False
-        for where, _, names in os.walk(self.roots[1]):
-            for name in names:
-                path = os.path.join(where, name)
-                try:
-                    size = os.lstat(path).st_size
-                    if len(wanted) <= size <= len(wanted) + 64:
-                        with open(path, "rb") as file:
-                            if file.read().strip() == wanted:
-                                return True
-                except OSError:
-                    pass
-        return False
+
+def whole_input():
+    """All of standard input, which can be read again afterwards."""
+    parts, size = [], 0
+    while size < MOST_INPUT:
+        part = os.read(0, 1 << 20)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    kept = os.memfd_create("input")
+    for part in parts:
+        while part:
+            part = part[os.write(kept, part) :]
+    os.lseek(kept, 0, os.SEEK_SET)
+    os.dup2(kept, 0)
+    os.close(kept)
+    return b"".join(parts)
 
 
 def program_text(base, arguments):
@@ -166,6 +209,11 @@ def _trusted(path):
 
 def main():
     name, arguments = sys.argv[0], sys.argv[1:]
+    if os.path.basename(name) == "forward" and arguments[:1] == ["--own"]:  # asked before text is evaluated
+        with open(TOOLS + "/places.json") as file:
+            places = json.load(file)
+        call = Call("eval", [], os.getcwd(), places["workdir"], places["data"])
+        sys.exit(0 if call.text(os.fsencode(arguments[1])) == HERE else refuse("eval"))
     there = arguments[:1] == ["--there"]  # started by hand with the program behind it
     if os.path.basename(name) == "forward":  # that, or by a stub's first line
         name, arguments = arguments[there], arguments[there + 1 :]
@@ -179,11 +227,15 @@ def main():
         ]
         sys.exit(forward(words, os.getcwd().replace(places["data"], workdir), workdir))
     if where == REFUSED:
-        from securebench_guard import ADVICE
-
-        sys.stderr.write("securebench: %s would execute what the candidate wrote%s\n" % (name, ADVICE))
-        sys.exit(126)
+        sys.exit(refuse(name))
     run_here(name, arguments, places["real"])
+
+
+def refuse(name):
+    from securebench_guard import ADVICE
+
+    sys.stderr.write("securebench: %s would execute what the candidate wrote%s\n" % (name, ADVICE))
+    return 126
 
 
 def run_here(name, arguments, real):
