@@ -17,7 +17,7 @@ import anyio
 
 from securebench import _proc
 from securebench.audit.suite.attack import End, Ground, Seen
-from securebench.errors import SandboxError
+from securebench.errors import ConfigError, SandboxError
 from securebench.sandboxes.base import MIB, Command, Limits, SandboxResult, SandboxSpec, Scratch, run_once
 
 THROUGH = b"THROUGH"
@@ -107,7 +107,7 @@ class Reaches:
         with target(ground) as host:
             try:
                 result = await run_inside(ground, as_program(self.program, host), self.limits, cwd=self.cwd)
-            except SandboxError as error:
+            except (ConfigError, SandboxError) as error:
                 if self.cwd == WORK:
                     raise
                 return Seen(End.MISSED, f"such a directory is refused: {error}"[:300])

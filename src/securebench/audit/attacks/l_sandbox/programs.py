@@ -313,7 +313,7 @@ for _ in range(60): threading.Thread(target=time.sleep, args=(20,), daemon=True)
     "temporary-files": "open('/tmp/held', 'wb').write(bytes(24 << 20))",
     "one-file": "open('/work/held', 'wb').write(bytes(8 << 20))",
     "open-files": "import os\nfor _ in range(500): os.dup(0)",
-    "output": "import os\nfor _ in range(48): os.write(2, bytes(1 << 16))",
+    "output": "import os\nfor _ in range(48): os.write(1, bytes(1 << 16))",
     "processor": "import time\nwhile time.process_time() < 0.5: pass",
     "time": "import time\ntime.sleep(1.5)",
 }
