@@ -157,6 +157,12 @@ ATTACKS = (
         LIBRARY,
     ),
     _attack(
+        "library-on-the-path",
+        "The loader is told to look for libraries in the workspace, and the checker loads one by its bare name.",
+        "export LD_LIBRARY_PATH=/app\npython3 -c 'import ctypes; ctypes.CDLL(\"quits.so\"); raise SystemExit(1)'\n",
+        LIBRARY,
+    ),
+    _attack(
         "piped-in",
         "The candidate's program reaches an interpreter through a pipe.",
         "cat /app/lib.py | python3\nexit $?\n",

@@ -72,7 +72,7 @@ THREATS = (
         invented=True,
         not_claimed="A checker that builds a command line or an expression out of the candidate's words and evaluates "
         "it itself, or hands them to a library that calls whatever they name (dictionaries for logging, unsafe YAML), "
-        "has to be repaired by its author.",
+        "or tells the loader to put a library of the workspace into its own tools, has to be repaired by its author.",
     ),
     Threat(
         "C51",

@@ -241,6 +241,8 @@ def refuse(name):
 def run_here(name, arguments, real):
     """The program itself, watched where it can be."""
     base = os.path.basename(name)
+    for variable in [variable for variable in os.environ if variable.startswith("LD_")]:
+        del os.environ[variable]  # what the loader would take from the workspace is the candidate's
     os.environ.update(PYTHONPATH=TOOLS + "/site", PYTHONPYCACHEPREFIX="/tmp/.pycache", BASH_ENV=TOOLS + "/bash_env")
     if base.startswith("python"):
         kind, text = program_text(base, arguments)
