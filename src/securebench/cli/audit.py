@@ -152,13 +152,14 @@ def _full(wish: _Full, to: Destinations, quiet: bool) -> int:
     from securebench.audit.suite.backends import Offered, find_backends
     from securebench.audit.suite.catalogue import load_catalogue
     from securebench.audit.suite.findings import suite_report
-    from securebench.audit.suite.full import full_audit
+    from securebench.audit.suite.full import CANARIES, full_audit
     from securebench.cli import app
     from securebench.cli._suite_progress import progress
     from securebench.records.keys import load_signing_key
 
     catalogue = load_catalogue()
-    key = load_signing_key(wish.key) if wish.sign is not None else None  # a wrong key is no reason to wait first
+    catalogue.chosen([word for word in wish.only if word != CANARIES])  # a wrong name or key is said at once
+    key = load_signing_key(wish.key) if wish.sign is not None else None
     with progress(quiet) as tell:
         failed = 0
 
@@ -168,6 +169,7 @@ def _full(wish: _Full, to: Destinations, quiet: bool) -> int:
             tell(what, done, total, failed)
 
         async def audited() -> tuple[FullAudit, Offered]:
+            tell("looking for backends", 0, 0, 0)
             offered = await find_backends(wish.backends, wish.image)
             at_once = wish.workers or len(os.sched_getaffinity(0))
             audit = await full_audit(

@@ -38,6 +38,11 @@ def check_audits(
             continue
         for problem in _against_plan(audit.predicate, plan):
             findings.error(file, 0, problem)
+        for one in (plan, lines.plan):
+            stated = (one.audit or {}).get("suite")
+            if isinstance(stated, Mapping) and stated.get("digest") == digest and dict(stated) != audit.as_record():
+                findings.error(PLAN_FILE, 0, f"says other things of {file} than it says itself")
+                break
         found.append(_facts(audit, key, trusted))
         if not found[-1]["vouched"]:
             findings.note(file, 0, f"is signed by {audit.predicate.key.id}, which is neither the run's key nor trusted")

@@ -25,7 +25,7 @@ from securebench.errors import ConfigError, IntegrityError
 from securebench.evidence.lines import Lines
 from securebench.evidence.not_proven import not_proven
 from securebench.evidence.verify import Verification, verify_run
-from securebench.records.audits import AUDITS, make_audit, open_audit
+from securebench.records.audits import AUDITS, SignedAudit, make_audit, open_audit
 from securebench.records.keys import load_signing_key, new_key
 from securebench.records.plan import load_plan
 from securebench.records.store import ChainState
@@ -45,8 +45,10 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     async def canaries(_: Backend) -> AuditResult:
         return CANARIES
 
+    backend = embedded()
+
     async def backends(*_: object) -> tuple[Backend, ...]:
-        return (embedded(),)
+        return (backend,)
 
     monkeypatch.setattr(full, "_canaries", canaries)
     monkeypatch.setattr(attach, "run_backends", backends)
@@ -88,9 +90,10 @@ def audit_file(run: Path) -> Path:
 
 
 def played(bench: Path, *attacks: Any, only: tuple[str, ...] = ()) -> FullAudit:
+    known, backend = catalogue(*(attacks or HELD)), embedded()
+
     async def go() -> FullAudit:
-        known = catalogue(*attacks) if attacks else catalogue(*HELD)
-        return await full_audit(known, [embedded()], only=only, at_once=2)
+        return await full_audit(known, [backend], only=only, at_once=2)
 
     return anyio.run(go)
 
@@ -115,6 +118,14 @@ def test_the_audit_is_an_in_toto_statement_by_the_key_of_the_run(bench: Path) ->
     signed = open_audit(audit_file(run(bench)).read_bytes(), "it")
     assert signed.predicate.key.id == load_signing_key("maker", _keys(bench)).id
     assert signed.predicate.passed
+
+
+def test_a_plan_that_boasts_of_its_audit_is_found(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = SignedAudit.as_record
+    monkeypatch.setattr(SignedAudit, "as_record", lambda self: true(self) | {"held": 4000})
+    out = run(bench)
+    monkeypatch.undo()
+    assert any("says other things of audits/" in str(one) for one in verify_run(out, {}).errors)
 
 
 def test_a_run_without_one_is_as_it_was(bench: Path) -> None:

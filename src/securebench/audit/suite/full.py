@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from securebench._text import visible
 from securebench.audit.checkout import check_checkout
 from securebench.audit.result import EVERYTHING, AuditResult, Check, Group
 from securebench.audit.result import from_json as canaries_from_json
@@ -16,7 +17,7 @@ from securebench.audit.suite.catalogue import Catalogue
 from securebench.audit.suite.host import host_facts
 from securebench.audit.suite.result import NO_BACKEND, Row, SuiteResult
 from securebench.audit.suite.result import from_json as suite_from_json
-from securebench.audit.suite.run import Backend, run_suite
+from securebench.audit.suite.run import MOST_DETAIL, Backend, run_suite
 from securebench.execution.isolation import BUBBLEWRAP, DOCKER, Wish, select_isolation
 from securebench.sandboxes.base import ImageRoot
 
@@ -83,7 +84,7 @@ async def full_audit(
     if not only or CANARIES in only:
         for backend in backends:
             step(f"canaries on {backend.name}", 0, total, None)
-            canaries[backend.name] = await _canaries(backend)
+            canaries[backend.name] = _bounded(await _canaries(backend))
         if app is not None:
             canaries[NO_BACKEND] = _engine(next(iter(canaries.values())), app)
     done = 0
@@ -119,6 +120,12 @@ async def _canaries(backend: Backend) -> AuditResult:
         wish = Wish(image=backend.root.reference) if isinstance(backend.root, ImageRoot) else Wish()
         return await audit_level(await select_isolation(backend.name, wish), groups=EVERYTHING - _ONCE)
     return await audit_shell(backend.name, backend.sandbox, [backend.root])
+
+
+def _bounded(result: AuditResult) -> AuditResult:
+    """What a canary says can be a program's own words."""
+    checks = [replace(check, detail=visible(check.detail)[:MOST_DETAIL]) for check in result.checks]
+    return replace(result, checks=tuple(checks))
 
 
 def _engine(like: AuditResult, app: click.Group) -> AuditResult:
