@@ -30,14 +30,13 @@ class _Plain:
     """A line when another tenth is done."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._said = (0, 0)
 
     def __call__(self, what: str, done: int, total: int, failed: int) -> None:
-        share = done * _SHARES // total if total else 0
-        said = f"{share * 100 // _SHARES} %" if done else what
-        if said != self._said:
-            self._said = said
-            click.echo(f"{said}{_failed(failed)}" if not done else f"{done} of {total}{_failed(failed)}", err=True)
+        share = done * _SHARES // total if done and total else -1
+        if (total, share) != self._said or not done:
+            self._said = (total, share)
+            click.echo(f"{f'{done} of {total}: ' if done else ''}{one_line(what, 120)}{_failed(failed)}", err=True)
 
 
 @contextmanager
