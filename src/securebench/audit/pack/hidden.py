@@ -14,11 +14,12 @@ from typing import Any
 from securebench import _fs
 from securebench.audit.pack.derived import HiddenTests
 from securebench.audit.pack.leaks import Secret
+from securebench.benchmark_pack import MAX_ASSET_ENTRIES
 from securebench.errors import InfrastructureError, PackError
 from securebench.resources import PackFile, Resource, Visibility
 from securebench.tasks import SecureBenchTask
 
-MOST_FILES, MOST_BYTES = 5000, 4 * 2**20
+MOST_BYTES, MOST_TREE_BYTES = 4 * 2**20, 2**26
 SMALLEST_COPY = 32
 """Bytes from which two files with the same content are no coincidence."""
 _NOT_SECRET = frozenset(
@@ -31,7 +32,7 @@ _HEADS = ("def ", "async def ", "class ", "import ", "from ", "@")
 
 @dataclass(frozen=True)
 class Hidden:
-    """What a task hides. `known` paths are those at which the agent has a version of the file by right."""
+    """What a task hides."""
 
     task: SecureBenchTask
 
@@ -97,11 +98,13 @@ class Hidden:
 
 
 def pack_files(file: PackFile) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """The regular files at and beneath a file of the pack, small enough to be looked at. Raises PackError."""
+    """The regular files at and beneath a file of the pack, as many as can be looked at. Raises PackError."""
+    room = MOST_TREE_BYTES
     try:
         with _fs.open_directory(file.root) as root:
-            for entry in _fs.walk(root, file.path, MOST_FILES):
-                if not entry.is_dir and entry.size <= MOST_BYTES:
+            for entry in _fs.walk(root, file.path, MAX_ASSET_ENTRIES):
+                if not entry.is_dir and entry.size <= min(room, MOST_BYTES):
+                    room -= entry.size
                     yield entry.path, _fs.read_bounded(entry.descriptor, MOST_BYTES, str(entry.path))
     except _fs.UnsafeEntry as error:
         raise PackError(str(error)) from error

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from securebench import _fs
-from securebench.audit.pack.derived import stale_files
+from securebench.audit.pack.derived import is_derived, stale_files
 from securebench.audit.pack.hidden import Hidden
 from securebench.audit.pack.information import plain_lines
 from securebench.audit.pack.leaks import PLAIN, LeakSearch
 from securebench.audit.pack.notes import Note
-from securebench.audit.pack.repaired import later_releases, project_release, repaired_copies
+from securebench.audit.pack.repaired import ARCHIVES, later_releases, project_release, repaired_copies
 from securebench.audit.report.model import Mark
 from securebench.errors import ConfigError, IntegrityError, SandboxUnavailable
 from securebench.images import resolve_root
 from securebench.tasks import SecureBenchTask
 
-MOST_BYTES, MOST_TREE_BYTES, MOST_TREE_FILES = 2 * 2**20, 2**30, 100_000
+MOST_BYTES, MOST_TREE_BYTES, MOST_TREE_FILES = 2 * 2**20, 2**28, 200_000
+MOST_BINARY = 2**18
 HALF = 0.5
 """The part of a hidden field that must stand in one file to be no coincidence of wording."""
 _UNINTERESTING = ("proc", "sys", "dev", "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/zoneinfo")
@@ -30,29 +31,40 @@ Files = list[tuple[str, bytes]]
 
 
 def tree_files(root: Path, skipped: Sequence[str] = ()) -> Iterator[tuple[str, bytes]]:
-    """The regular files of a tree that nobody changes now, by path; large ones cut, within a budget."""
+    """The regular files of a tree that nobody changes now, by path. Contents come within a budget, and without those of
+    large binaries; what has none is there by its name."""
     room, count = MOST_TREE_BYTES, 0
     for parent, folders, names in os.walk(root):
         inner = Path(parent).relative_to(root).as_posix()
         folders[:] = sorted(name for name in folders if f"{inner}/{name}".removeprefix("./") not in skipped)
         for name in sorted(names):
             path = Path(parent, name)
-            if path.is_symlink() or not path.is_file() or room <= 0 or count >= MOST_TREE_FILES:
+            if path.is_symlink() or not path.is_file() or count >= MOST_TREE_FILES:
                 continue
-            try:
-                with _fs.open_named(path) as file:
-                    data = file.read(MOST_BYTES)
-            except PermissionError:
-                continue
+            data = _contents(path) if room > 0 else b""
             room, count = room - len(data), count + 1
             yield (name if inner == "." else f"{inner}/{name}"), data
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        with _fs.open_named(path) as file:
+            data = file.read(MOST_BYTES)
+    except PermissionError:
+        return b""
+    plain = is_text(data) or is_derived(path.name) or path.name.lower().endswith(ARCHIVES)
+    return data if plain or len(data) <= MOST_BINARY else b""
+
+
+def is_text(data: bytes) -> bool:
+    return b"\0" not in data[:1024]
 
 
 def in_files(task: SecureBenchTask, hidden: Hidden, search: LeakSearch, files: Files) -> Iterator[Note]:
     for path, data in files:
         if (copied := hidden.copies.get(hashlib.sha256(data).hexdigest())) and path not in hidden.places:
             yield Note("A01", f"{path} is a copy of a file of {copied}", task=task.id)
-        elif b"\0" not in data[:1024]:
+        elif is_text(data):
             for leak in search.in_text(path, data.decode("utf-8", "replace")):
                 if leak.sure and (leak.share >= HALF or leak.form != PLAIN):
                     yield Note("A01", str(leak), task=task.id)

@@ -20,6 +20,8 @@ LEAST_ENCODED = 8.0
 """Bits from which an encoded text counts: nobody writes one by chance, but it may be what a task is about."""
 PLAIN, REVERSED = "plain", "reversed"
 LEAST_OF_A_LINE = 10.0
+MOST_ENCODED = 5000
+"""Lines that are looked for in every form; further ones only as they are."""
 _LOOKED_AT_WHOLE = 4096
 
 
@@ -102,10 +104,10 @@ class LeakSearch:
     def _spelled(self) -> dict[str, list[tuple[str, str]]]:
         """What to look for: folded text -> the forms and parts it shows."""
         spelled: dict[str, list[tuple[str, str]]] = {}
-        for part in self._parts:
+        for number, part in enumerate(self._parts):
             plain = fold(part)
             spelled.setdefault(plain, []).append((PLAIN, part))
-            for form, spell in _forms(part):
+            for form, spell in _forms(part) if number < MOST_ENCODED else ():
                 for spelling in map(fold, spell(part)):
                     if spelling != plain and len(spelling) >= (SHORTEST_ENCODED if form in _ENCODED else SHORTEST):
                         spelled.setdefault(spelling, []).append((form, part))

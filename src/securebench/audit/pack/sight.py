@@ -21,6 +21,7 @@ from securebench.audit.pack.in_files import (
     expected_user,
     image_files,
     in_files,
+    is_text,
     look_at_image,
     tree_files,
 )
@@ -175,7 +176,7 @@ def _in_reading_matter(task: SecureBenchTask, hidden: Hidden, files: Files) -> I
         if copied := hidden.copies.get(hashlib.sha256(data).hexdigest()):
             yield Note("A01", f"{path} is a copy of a file of {copied}", task=task.id)
             continue
-        for leak in search.in_text(path, data.decode("utf-8", "replace")) if b"\0" not in data[:1024] else ():
+        for leak in search.in_text(path, data.decode("utf-8", "replace")) if is_text(data) else ():
             if leak.form in ("base64", "hex", "reversed"):
                 yield Note("A01", str(leak), task=task.id, mark=Mark.FAILED if leak.sure else Mark.WARNING)
     for stale in stale_files(files, hidden.tests):
