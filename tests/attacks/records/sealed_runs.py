@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,3 @@ def lines_of(run: Path) -> list[dict[str, Any]]:
 
 def line_about(run: Path, task: str) -> int:
     return next(number for number, record in enumerate(lines_of(run), 1) if record["task_id"] == task)
-
-
-def rewritten(line: bytes, changes: Mapping[str, Any]) -> bytes:
-    return (json.dumps(json.loads(line) | dict(changes), ensure_ascii=False, separators=(",", ":")) + "\n").encode()

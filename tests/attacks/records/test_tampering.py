@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.attacks.records.sealed_runs import edited, key_named, line_about, lines_of, rewritten, verified
+from tests.attacks.records.sealed_runs import edited, key_named, line_about, lines_of, verified
 
-from securebench._canonical import digest_bytes
+from securebench.audit.attacks.i_results.changes import EDITS, forged, payload_edited, rewritten
 from securebench.records import seal
-from securebench.records.plan import load_plan
-from securebench.records.store import ChainState
-from securebench.records.summary import summarize
 
 RECORDS, CHECKPOINTS, SEAL, SUMMARY, PLAN = (
     "candidates.jsonl", "checkpoints.jsonl", "seal.json", "summary.json", "plan.json",
@@ -41,20 +38,42 @@ def test_run_verifies_wherever_it_lies(run: Path, keys: Path, tmp_path: Path) ->
     assert verified(tmp_path / "moved", keys).ok
 
 
-def _verdict(line: bytes) -> bytes:
-    return rewritten(line, {"verification_status": "passed", "passed": True, "score": 1.0, "failure_reason": None})
+Place = tuple[str, str]
+"""Where something is found, and the words for it."""
 
-
-def _cut(lines: list[bytes]) -> list[bytes]:
-    return [*lines[:-1], lines[-1][: len(lines[-1]) // 2]]
-
-
-LINES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str, str]] = {
-    "a verdict is edited": (
-        lambda lines: [lines[0], _verdict(lines[1]), *lines[2:]],
+EDITED: dict[str, Place] = {
+    "verdict-edited": (
         f"{RECORDS}:3",
         "does not follow line 2: it was written behind a line with the digest .* that line was changed or dropped",
     ),
+    "first-dropped": (f"{RECORDS}:1", "does not follow plan.json: it was written behind"),
+    "one-dropped": (f"{RECORDS}:5", "does not follow line 4: it was written behind a line with the digest"),
+    "last-dropped": (SEAL, "was made over 10 records; candidates.jsonl has 9: records are gone"),
+    "one-repeated": (
+        f"{RECORDS}:3",
+        "does not follow line 2: it was written behind line 1; lines were inserted, repeated or moved",
+    ),
+    "repeated-at-the-end": (f"{RECORDS}:11", "task 't1' attempt 1 is recorded twice: also on line 1"),
+    "places-changed": (f"{RECORDS}:2", "does not follow line 1"),
+    "one-put-in": (f"{RECORDS}:4", "task 't3' attempt 7 is not in the plan, which has 2 attempts of each task"),
+    "unplanned-task": (f"{RECORDS}:11", "task 'easy' is not in the plan"),
+    "chained-behind-the-seal": (
+        SEAL,
+        "was made over 10 records; candidates.jsonl has 11: records were added since",
+    ),
+    "cut-in-a-line": (f"{RECORDS}:10", r"ends in \d+ bytes without a line end"),
+    "cut-to-nothing": (SEAL, "was made over 10 records; candidates.jsonl has 0: records are gone"),
+    "answer-replaced": (
+        f"{RECORDS}:1",
+        "the candidate has the digest sha256:.*, but digests.candidate says sha256:",
+    ),
+    "contradiction": (f"{RECORDS}:1", "says passed and not passed"),
+    "score-beyond-all": (f"{RECORDS}:1", "not a record of ours; wrong or missing: score"),
+}
+"""The edits of the attack suite, with what is said of each."""
+
+LINES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str, str]] = {
+    **{name: (EDITS[name], *place) for name, place in EDITED.items()},
     "the last record is edited": (
         lambda lines: [*lines[:-1], lines[-1].replace(b'"record_version":1', b'"record_version": 1')],
         f"{RECORDS}:10",
@@ -64,57 +83,6 @@ LINES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str, str]] = {
         lambda lines: [lines[0].replace(b'"record_version":1', b'"record_version": 1'), *lines[1:]],
         f"{RECORDS}:2",
         "does not follow line 1",
-    ),
-    "the first line is dropped": (
-        lambda lines: lines[1:],
-        f"{RECORDS}:1",
-        "does not follow plan.json: it was written behind",
-    ),
-    "a line in the middle is dropped": (
-        lambda lines: [*lines[:4], *lines[5:]],
-        f"{RECORDS}:5",
-        "does not follow line 4: it was written behind a line with the digest",
-    ),
-    "the last line is dropped": (
-        lambda lines: lines[:-1],
-        SEAL,
-        "was made over 10 records; candidates.jsonl has 9: records are gone",
-    ),
-    "a line is repeated": (
-        lambda lines: [*lines[:2], lines[1], *lines[2:]],
-        f"{RECORDS}:3",
-        "does not follow line 2: it was written behind line 1; lines were inserted, repeated or moved",
-    ),
-    "a line is repeated at the end": (
-        lambda lines: [*lines, lines[0]],
-        f"{RECORDS}:11",
-        "task 't1' attempt 1 is recorded twice: also on line 1",
-    ),
-    "two lines change places": (
-        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
-        f"{RECORDS}:2",
-        "does not follow line 1",
-    ),
-    "a line is put in": (
-        lambda lines: [*lines[:3], rewritten(lines[2], {"attempt": 7}), *lines[3:]],
-        f"{RECORDS}:4",
-        "task 't3' attempt 7 is not in the plan, which has 2 attempts of each task",
-    ),
-    "a line of a task that was not planned is put in": (
-        lambda lines: [*lines, rewritten(lines[2], {"task_id": "easy", "previous": digest_bytes(lines[-1])})],
-        f"{RECORDS}:11",
-        "task 'easy' is not in the plan",
-    ),
-    "a well chained line is added behind the seal": (
-        lambda lines: [*lines, rewritten(lines[0], {"previous": digest_bytes(lines[-1])})],
-        SEAL,
-        "was made over 10 records; candidates.jsonl has 11: records were added since",
-    ),
-    "the file is cut in a line": (_cut, f"{RECORDS}:10", r"ends in \d+ bytes without a line end"),
-    "the file is cut to nothing": (
-        lambda lines: [],
-        SEAL,
-        "was made over 10 records; candidates.jsonl has 0: records are gone",
     ),
     "a line is not JSON": (lambda lines: [*lines[:2], b"nonsense\n", *lines[2:]], f"{RECORDS}:3", "not JSON"),
     "a line is an array": (lambda lines: [*lines[:2], b"[]\n", *lines[2:]], f"{RECORDS}:3", "expected an object"),
@@ -128,16 +96,6 @@ LINES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str, str]] = {
         f"{RECORDS}:1",
         "duplicate key 'passed'",
     ),
-    "a verdict contradicts itself": (
-        lambda lines: [rewritten(lines[0], {"passed": False}), *lines[1:]],
-        f"{RECORDS}:1",
-        "says passed and not passed",
-    ),
-    "a score is beyond all scores": (
-        lambda lines: [rewritten(lines[0], {"score": 2}), *lines[1:]],
-        f"{RECORDS}:1",
-        "not a record of ours; wrong or missing: score",
-    ),
     "a record says another pack": (
         lambda lines: [
             rewritten(lines[0], {"digests": json.loads(lines[0])["digests"] | {"pack": "sha256:0"}}),
@@ -146,12 +104,11 @@ LINES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str, str]] = {
         f"{RECORDS}:1",
         "task 't1' attempt 1: pack digest is 'sha256:0', the plan says 'sha256:",
     ),
-    "an answer is replaced": (
-        lambda lines: [rewritten(lines[0], {"candidate_text": "Answer: 43\n"}), *lines[1:]],
-        f"{RECORDS}:1",
-        "the candidate has the digest sha256:.*, but digests.candidate says sha256:",
-    ),
 }
+
+
+def test_every_edit_of_the_attack_suite_has_its_words() -> None:
+    assert EDITED.keys() == EDITS.keys()
 
 
 @pytest.mark.parametrize("attack", LINES)
@@ -304,18 +261,9 @@ def test_plan_in_other_bytes_is_found(run: Path, keys: Path) -> None:
 # Seal and checkpoints
 
 
-def _payload(envelope: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
-    from securebench.records.dsse import Envelope, decode_envelope
-
-    old = decode_envelope(envelope.strip(), "x")
-    value = json.loads(old.payload)
-    change(value)
-    return Envelope(old.payload_type, json.dumps(value).encode(), old.signatures).encode() + b"\n"
-
-
 def test_edited_seal_is_found(run: Path, keys: Path) -> None:
     path = run / SEAL
-    path.write_bytes(_payload(path.read_bytes(), lambda value: value["predicate"]["counts"].update(passed=10)))
+    path.write_bytes(payload_edited(path.read_bytes(), lambda value: value["predicate"]["counts"].update(passed=10)))
     _found(
         verified(run, keys), SEAL, "the signature does not hold: it was changed after ed25519:[0-9a-f]{64} signed it"
     )
@@ -324,7 +272,7 @@ def test_edited_seal_is_found(run: Path, keys: Path) -> None:
 def test_edited_checkpoint_is_found(run: Path, keys: Path) -> None:
     def change(lines: list[bytes]) -> list[bytes]:
         edit: Callable[[dict[str, Any]], object] = lambda value: value["predicate"]["chain"].update(records=1)  # noqa: E731
-        return [lines[0], _payload(lines[1], edit), *lines[2:]]
+        return [lines[0], payload_edited(lines[1], edit), *lines[2:]]
 
     edited(CHECKPOINTS, change)(run)
     _found(verified(run, keys), f"{CHECKPOINTS}:2", "the signature does not hold")
@@ -347,42 +295,15 @@ def test_seal_that_is_none_is_found(run: Path, keys: Path, content: bytes) -> No
     assert any(finding.file == SEAL for finding in verified(run, keys).errors)
 
 
-def _forge(run: Path, name: str, keys: Path) -> None:
-    """All a forger can do: change a verdict, chain, count and sign anew, with a key of their own."""
-    lines = (run / RECORDS).read_bytes().splitlines()
-    head = digest_bytes((run / PLAN).read_bytes())
-    written = []
-    for line in lines:
-        record = json.loads(_verdict(line)) | {"previous": head}
-        written.append((json.dumps(record, separators=(",", ":")) + "\n").encode())
-        head = digest_bytes(written[-1])
-    data = b"".join(written)
-    (run / RECORDS).write_bytes(data)
-    (run / SUMMARY).write_text(json.dumps(summarize(load_plan(run)[0], map(json.loads, written)).as_json()))
-    old = seal.open_statement((run / SEAL).read_bytes().strip(), "x").predicate
-    state = ChainState(head, len(lines), len(data), digest_bytes(data).removeprefix("sha256:"))
-    assert old.seed.value is not None
-    (run / SEAL).unlink()
-    seal.seal_run(
-        run,
-        seal.Progress(
-            old.run_id, old.plan, state, {"passed": 10}, bytes.fromhex(old.seed.value), old.started_at,
-            old.finished_at, old.securebench,
-        ),
-        "complete",
-        key_named(name, keys),
-    )  # fmt: skip
-
-
 def test_resealed_run_contradicts_its_checkpoints(run: Path, keys: Path) -> None:
-    _forge(run, "forger", keys)
+    forged(run, key_named("forger", keys))
     result = verified(run, keys)
     _found(result, f"{CHECKPOINTS}:3", "covers the first .* records as they were at 2.*the file no longer begins with")
     _found(result, f"{CHECKPOINTS}:1", "which nobody vouches for: the run was sealed again")
 
 
 def test_resealed_run_without_checkpoints_is_known_by_its_key_alone(run: Path, keys: Path) -> None:
-    _forge(run, "forger", keys)
+    forged(run, key_named("forger", keys))
     (run / CHECKPOINTS).unlink()
     maker, forger = key_named("maker", keys).id, key_named("forger", keys).id
     _found(verified(run, keys, maker), SEAL, f"is signed by {forger}; expected {maker}: it was made by somebody else")
@@ -396,7 +317,7 @@ def test_resealed_run_without_checkpoints_is_known_by_its_key_alone(run: Path, k
 
 def test_maker_cannot_be_told_from_an_honest_one(run: Path, keys: Path) -> None:
     """The control that keeps the claim honest: who holds the key can make any run up, and verify says so."""
-    _forge(run, "maker", keys)
+    forged(run, key_named("maker", keys))
     (run / CHECKPOINTS).unlink()
     result = verified(run, keys, key_named("maker", keys).id)
     assert result.ok
