@@ -93,7 +93,8 @@ class AuditPredicate(ClosedModel):
         for name, one in self.canaries.items():
             if one.passed != (bool(one.rows) and all(row.passed for row in one.rows)) or one.checks != len(one.rows):
                 return f"says of the canaries of {name} what their rows do not"
-        suite = [set(verdicts) <= {"held", "not_played"} and "held" in verdicts] if verdicts else []
+        held = {row.backend for row in self.rows if row.verdict == "held"}
+        suite = [set(verdicts) <= {"held", "not_played"} and held == self.columns] if verdicts else []
         parts = [*suite, *(one.passed for one in self.canaries.values())]
         if self.passed != (bool(parts) and all(parts)):
             return "says of itself what its rows do not"

@@ -87,6 +87,10 @@ def test_one_attack_that_did_not_hold_fails_it(backend: Backend, play: Ends, ver
     assert [row.verdict for row in audit.suite.failures] == [verdict]
 
 
+def test_a_backend_on_which_nothing_could_be_played_has_not_passed(backend: Backend) -> None:
+    assert not played(catalogue(MISSING, HELD[2]), backend).passed
+
+
 def test_a_wall_that_is_gone_fails_it_too(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     async def gone(_: Backend) -> AuditResult:
         return replace(CANARIES, checks=(Check("a wall", Group.GUARD, False, "is gone"),))

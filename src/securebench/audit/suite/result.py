@@ -66,9 +66,9 @@ class SuiteResult:
 
     @property
     def passed(self) -> bool:
-        """Something held, and nothing did not."""
-        verdicts = {row.verdict for row in self.rows}
-        return Verdict.HELD in verdicts and verdicts <= SHOWN
+        """On every backend something held, and nothing did not."""
+        held = {row.backend for row in self.rows if row.verdict is Verdict.HELD}
+        return bool(held) and held == {row.backend for row in self.rows} and all(row.in_order for row in self.rows)
 
     @property
     def counts(self) -> dict[str, int]:
