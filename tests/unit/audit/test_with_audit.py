@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from collections.abc import Callable
@@ -11,24 +12,31 @@ from typing import Any
 
 import anyio
 import pytest
+from click.testing import CliRunner
 from tests.e2e.workbench import need_bubblewrap
 from tests.unit.audit.fake_suite import HELD, SUCCEEDS, catalogue
 from tests.unit.audit.test_full_audit import CANARIES, embedded
 
 from securebench import load_tester_config, run_tester_config
+from securebench._canonical import canonical_bytes
 from securebench.audit.result import AuditResult
 from securebench.audit.suite import attach, full
 from securebench.audit.suite.full import FullAudit, full_audit
 from securebench.audit.suite.run import Backend
 from securebench.audit.suite.signed import sign_audit
+from securebench.cli._summary import notes
+from securebench.cli.verify import command
 from securebench.errors import ConfigError, IntegrityError
 from securebench.evidence.lines import Lines
 from securebench.evidence.not_proven import not_proven
 from securebench.evidence.verify import Verification, verify_run
 from securebench.records.audits import AUDITS, SignedAudit, make_audit, open_audit
+from securebench.records.dsse import sign
 from securebench.records.keys import load_signing_key, new_key
 from securebench.records.plan import load_plan
+from securebench.records.seal import PAYLOAD_TYPE
 from securebench.records.store import ChainState
+from securebench.records.summary import summarize
 from securebench.sandboxes.base import HostRoot
 from securebench.sandboxes.select import RoutedSandbox
 
@@ -118,6 +126,36 @@ def test_the_audit_is_an_in_toto_statement_by_the_key_of_the_run(bench: Path) ->
     signed = open_audit(audit_file(run(bench)).read_bytes(), "it")
     assert signed.predicate.key.id == load_signing_key("maker", _keys(bench)).id
     assert signed.predicate.passed
+
+
+def test_verify_and_the_summary_tell_of_it(bench: Path) -> None:
+    out = run(bench)
+    done = CliRunner().invoke(command, [str(out)], standalone_mode=False)
+    assert "audit      3 of 3 attacks held on bubblewrap+engine" in done.stdout
+    summary = summarize(load_plan(out)[0], [])
+    assert "Audit: 3 of 3 attacks held on bubblewrap+engine; attached and signed." in notes(summary)
+
+
+LIES: dict[str, tuple[dict[str, Any], str]] = {
+    "other counts": ({"counts": {"held": 900}}, "counts other rows"),
+    "no rows": ({"rows": [], "counts": {}, "canaries": {}}, "says of itself"),
+    "a pass that is none": ({"passed": False}, "says of itself"),
+    "other code": ({"host": {"securebench": "0.1.0 sha256:" + "0" * 64}}, "is about other code"),
+    "more than there is": ({"more": 1}, "not a statement about an audit"),
+}
+
+
+@pytest.mark.parametrize(("lie", "words"), LIES.values(), ids=LIES)
+def test_an_audit_that_contradicts_itself_is_none_whoever_signed_it(
+    bench: Path, lie: dict[str, Any], words: str
+) -> None:
+    key, audit = load_signing_key("maker", _keys(bench)), played(bench)
+    envelope = json.loads(sign_audit(audit, key).data)
+    statement = json.loads(base64.b64decode(envelope["payload"]))
+    statement["predicate"] |= lie
+    data = sign(PAYLOAD_TYPE, canonical_bytes(statement), key).encode() + b"\n"
+    with pytest.raises(IntegrityError, match=words):
+        open_audit(data, "it")
 
 
 def test_a_plan_that_boasts_of_its_audit_is_found(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
