@@ -52,7 +52,7 @@ def _clean(data):
 
 
 def _words(data):
-    return re.sub(rb"\\[nrt]|[^A-Za-z0-9]+", b"", data)
+    return re.sub(rb"\\[nrt]?|[^A-Za-z0-9\\]+", b"", data)
 
 
 def _files(root, most):
