@@ -1,5 +1,5 @@
 # The two commands of the README are `make demo` and `make test`; each sets up all it needs.
-.PHONY: demo test check format lint types layers audit lock clean
+.PHONY: demo test check format lint types layers audit fuzz lock clean
 
 demo:
 	@scripts/setup run
@@ -30,6 +30,11 @@ layers:
 audit:
 	@scripts/setup dev
 	@.venv/bin/securebench audit
+
+# Seconds for each target; what it learns goes into tests/fuzz/corpus.
+fuzz:
+	@scripts/setup dev
+	@scripts/fuzz $(or $(SECONDS_EACH),120)
 
 # Locks carry versions and hashes only; see docs/adr/0001-lock-files.md.
 lock:
