@@ -41,8 +41,12 @@ class Outlets:
 
     @asynccontextmanager
     async def open(self, request: ProducerRequest) -> AsyncIterator[Outlet]:
-        """The ways out of one attempt, closed when it ends."""
+        """The ways out of one attempt, closed when it ends.
+
+        A provider that the broker asks is reached through it only: with a key that an agent brings along, its host
+        would search, fetch and run for the agent, and nobody would count."""
         domains = self.domains | frozenset(request.environment.allowed_domains)
+        domains -= self.broker.hosts if self.broker is not None else frozenset()
         async with AsyncExitStack() as stack:
             broker = None
             if self.broker is not None:

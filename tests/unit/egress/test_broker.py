@@ -422,6 +422,21 @@ def test_a_provider_that_says_nothing_is_found_out_in_bounded_time(monkeypatch: 
     play(scene, answer)
 
 
+def test_an_agent_that_uses_up_a_providers_patience_makes_no_outage() -> None:
+    async def once(agent: Agent) -> None:
+        assert [(await agent.post()).status_code for _ in range(2)] == [400, 429]
+        assert not agent.session.unanswered
+
+    async def often(agent: Agent) -> None:
+        for _ in range(31):
+            assert agent.session.unanswered is (agent.session.usage.requests > 0)
+            await agent.post()
+        assert not agent.session.unanswered
+
+    play(once, busy_first([400, *[429] * 9]), patience=Patience(tries=1))
+    play(often, busy_first([429] * 99), patience=Patience(tries=1))
+
+
 @pytest.mark.parametrize(("asking", "faulty"), [(400, False), (403, True)])
 def test_a_key_that_may_not_list_models_is_no_outage_unless_it_may_not_ask_either(asking: int, faulty: bool) -> None:
     async def answer(asked: Asked, send: Send) -> None:
@@ -429,7 +444,7 @@ def test_a_key_that_may_not_list_models_is_no_outage_unless_it_may_not_ask_eithe
 
     async def scene(agent: Agent) -> None:
         assert (await agent.post()).status_code == asking
-        assert agent.session.unanswered
+        assert agent.session.unanswered is faulty
         assert (await agent.session.probe() is not None) is faulty
 
     play(scene, answer)

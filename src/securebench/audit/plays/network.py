@@ -137,7 +137,7 @@ async def visit(
     program: str,
     told: Mapping[str, object],
     domains: tuple[str, ...],
-    proxy: Proxy,
+    proxy: Proxy = real_proxy,
     log: EgressLog | None = None,
 ) -> tuple[str, EgressLog]:
     """What the client printed, and what the proxy wrote down. Raises BrokenClient."""

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from securebench._tasks import side_tasks
@@ -30,7 +31,7 @@ from securebench.testing.model_server import MODEL, Fault, ModelServer, Turn, se
 
 SECONDS = 60.0
 NOTE = "NOTE"
-_QUICK = Patience(tries=1, first_wait_seconds=0.01)
+QUICK = Patience(tries=1, first_wait_seconds=0.01)
 _BASES = {"openai": "OPENAI", "openai_compatible": "OPENAI", "anthropic": "ANTHROPIC"}
 Serve = Callable[[BrokerSession, socket.socket, ModelServer], Coroutine[Any, Any, None]]
 Body = str
@@ -60,7 +61,7 @@ print("that was all")
 
 
 @cache
-def _no_tls() -> ssl.SSLContext:
+def no_tls() -> ssl.SSLContext:
     """The provider is on loopback; reading the certificates of the host would take long."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -92,7 +93,7 @@ class Ask:
             base = server.url + provider.agent.mount
             access = ModelAccess(provider, MODEL, base, key)
             limits = BudgetLimits(requests=self.limit)
-            async with Broker([access], attempt=limits, patience=_QUICK, ssl_context=_no_tls()) as broker:
+            async with Broker([access], attempt=limits, patience=QUICK, ssl_context=no_tls()) as broker:
                 printed = await self._asked(ground, broker, server, note)
             got = "\n".join(f"{asked.target} {asked.headers} {asked.body.decode()}" for asked in server.requests)
             reached = {
@@ -147,7 +148,7 @@ class StealKey:
         key = f"sk-{marks.private}"
         async with serve_model([Turn(f"The model says {marks.public}.")], key=key) as server:
             model = {"provider": "openai_compatible", "base_url": server.base_url, "model": MODEL}
-            config = _config(pack, self.program, [{**model, "api_key_env": "PROVIDER_KEY"}], {"PROVIDER_KEY": key})
+            config = harness(pack, self.program, [{**model, "api_key_env": "PROVIDER_KEY"}], {"PROVIDER_KEY": key})
             async with open_broker(config) as broker:
                 made = await build_harness_producer(config, sandbox, broker).produce(request_for(task, store))
         if LOOKED not in made.stdout or made.failure is not None:
@@ -165,7 +166,7 @@ class HandOver:
     build: Callable[[TesterConfig, Ground], object] | None = None
 
     async def on(self, ground: Ground) -> Seen:
-        config = _config(ground.directory, "", [], {self.name: self.value}, hand_over=(self.name,))
+        config = harness(ground.directory, "", [], {self.name: self.value}, hand_over=(self.name,))
         try:
             (self.build or _built)(config, ground)
         except ConfigError as error:
@@ -177,9 +178,10 @@ def _built(config: TesterConfig, ground: Ground) -> object:
     return build_harness_producer(config, ground.sandbox)
 
 
-def _config(
-    base: Any, program: str, models: list[dict[str, str]], env: Mapping[str, str], hand_over: tuple[str, ...] = ()
+def harness(
+    base: Path, program: str, models: list[dict[str, str]], env: Mapping[str, str], hand_over: tuple[str, ...] = ()
 ) -> TesterConfig:
+    """A `command` harness that runs a program of ours with these models, among these variables of the operator's."""
     command = ["python3", "-I", "-c", f"{program}\nprint({LOOKED!r})\n"]
     return parse_tester_config(
         {

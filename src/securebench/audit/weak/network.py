@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import anyio
 
 from securebench.audit.plays.agent_pack import Markers
+from securebench.audit.plays.network_provider import statuses_of
 from securebench.audit.plays.network_world import OTHER, World
 from securebench.audit.suite.attack import Ground
 from securebench.egress.addresses import vetted
@@ -22,6 +23,8 @@ from securebench.egress.broker import BrokerSession
 from securebench.egress.decisions import Decision, EgressLog, Kind, Refused
 from securebench.egress.rules import EgressRules
 from securebench.egress.wire import Wire, dial
+from securebench.harnesses.base import Production
+from securebench.harnesses.outlets import Outlets
 from securebench.tester_config import TesterConfig
 from securebench.testing.model_server import ModelServer
 
@@ -207,3 +210,12 @@ def key_in_a_file(workspace: Path, _pack: Path, marks: Markers) -> Mapping[str, 
 def hands_everything_on(config: TesterConfig, _ground: Ground) -> object:
     """What the operator names is what the agent gets."""
     return dict(config.env)
+
+
+def blames_whoever_did_not_serve(made: Production) -> bool:
+    """An attempt counts once a model has said something."""
+    return 200 not in statuses_of(made)
+
+
+def all_that_is_listed(_outlets: Outlets, listed: frozenset[str]) -> frozenset[str]:
+    return listed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -52,6 +53,11 @@ class Broker:
     def exhausted(self) -> str | None:
         """Which budget of the run is used up, as `run.usd`: no attempt can ask anything any more."""
         return self._budget.ledger.used_up(anyio.current_time()) if self._budget else None
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Where the providers are."""
+        return frozenset(urlsplit(access.base_url).hostname or "" for access in self._accesses)
 
     def spent_before(self, requests: int, tokens: int, usd: float) -> None:
         """What earlier starts of the same run used counts against its budget."""

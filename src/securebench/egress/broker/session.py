@@ -18,10 +18,11 @@ from securebench.egress.broker.exchange import MAX_COPY, Exchange, ExchangeLog, 
 from securebench.egress.broker.metering import Usage
 from securebench.egress.broker.passage import Draft, Interrupted, fault_of, pass_on
 from securebench.egress.broker.refusal import Refused, error_body
-from securebench.egress.broker.upstream import Upstream
+from securebench.egress.broker.upstream import Upstream, is_busy, is_denied
 from securebench.egress.providers.schema import Price
 
 MAX_REPLY = 64 * 1024 * 1024  # of a request made in this process
+MOST_UNANSWERED = 30  # requests; who asks more often in vain than any agent's own retries do is the cause of it
 IN_A_THREAD = 512 * 1024  # bodies from this size on are judged beside the event loop
 
 
@@ -103,8 +104,11 @@ class BrokerSession:
 
     @property
     def unanswered(self) -> bool:
-        """Whether requests of the attempt were passed on, and not one of them got an answer."""
-        return self._asked and not self._answered
+        """Whether requests of the attempt were passed on, and none of them was served, be it with an error of its own.
+
+        An agent may use up a provider's patience until it serves nobody, to have its attempt not count: so a provider
+        that served it once, or was asked very often, is not looked at."""
+        return self._asked and not self._answered and self.usage.requests <= MOST_UNANSWERED
 
     async def probe(self) -> str | None:
         """What is wrong with the providers, seen by asking them ourselves what models they have; None if nothing.
@@ -210,7 +214,7 @@ class BrokerSession:
             self._budget.settle(wanted, draft.usage.tokens, draft.usage.cost_usd or 0.0)
             self.usage += draft.usage
             if draft.started:
-                self._answered |= draft.status < 400
+                self._answered |= not (is_busy(draft.status) or is_denied(draft.status))
                 self._seen.add(draft.status)
 
     def _reservation(self, admitted: AdmittedBody, price: Price | None) -> Reservation:

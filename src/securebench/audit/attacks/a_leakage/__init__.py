@@ -136,9 +136,12 @@ def _asked(family: str) -> Attack:
     )
 
 
-def _spoilt(threat: str, name: str, how: str, spoil: Spoil, family: str, control: Look) -> Attack:
+def _spoilt(
+    threat: str, name: str, how: str, spoil: Spoil, family: str, control: Look, isolated: bool = True
+) -> Attack:
     program = programs.UNPACK_GIT if family == "repo_patch" else _PROBE
-    return Attack(threat, name, how, Look(program, family, spoil=spoil), Look(program, family, "public"), control)
+    attack, honest = Look(program, family, spoil=spoil), Look(program, family, "public")
+    return Attack(threat, name, how, attack, honest, control, isolated=isolated)
 
 
 _copied = partial(Look, programs.UNPACK_GIT, "repo_patch", weak=weak.copies_the_repository_whole)
@@ -177,7 +180,7 @@ ATTACKS = (
         Look(programs.UNPACK_GIT, "repo_patch", weak=weak.keeps_the_history),
     ),
     *(
-        _spoilt(threat, name, how, spoil, "repo_patch", Look(_PROBE, weak=weak.copies_the_pack, spoil=spoil))
+        _spoilt(threat, name, how, spoil, "repo_patch", Look(_PROBE, weak=weak.copies_the_pack, spoil=spoil), False)
         for threat, name, how, spoil in _HISTORIES
     ),
     _spoilt(
@@ -203,6 +206,7 @@ ATTACKS = (
         SameHarness(("true",), ("true", "answers: ABC")),
         SameHarness(("true",), ("true",)),
         SameHarness(("true",), ("true", "answers: ABC"), digest=weak.name_of_the_program),
+        isolated=False,
     ),
     Attack(
         "A07",
@@ -211,6 +215,7 @@ ATTACKS = (
         SameHarness(("true",), ("true",), second_env=(("NOTES", "ABC"),)),
         SameHarness(("true",), ("true",), (("NOTES", "ABC"),), (("NOTES", "ABC"),)),
         SameHarness(("true",), ("true",), second_env=(("NOTES", "ABC"),), digest=weak.name_of_the_program),
+        isolated=False,
     ),
     Attack(
         "A07",
@@ -219,6 +224,7 @@ ATTACKS = (
         PassTheTwin(programs.BY_HEART),
         PassTheTwin(programs.BY_READING),
         PassTheTwin(programs.BY_HEART, weak.as_published),
+        isolated=False,
     ),
     *(
         Attack(
@@ -232,7 +238,7 @@ ATTACKS = (
         for family in ("multiple_choice", "repo_patch", "terminal_task")
     ),
     *(
-        _spoilt("A51", name, how, spoil, "terminal_task", Look(_PROBE, weak=weak.follows_every_path))
+        _spoilt("A51", name, how, spoil, "terminal_task", Look(_PROBE, weak=weak.follows_every_path), False)
         for name, how, spoil in _LANES
     ),
     *lints.ATTACKS,

@@ -8,6 +8,7 @@ from securebench.audit.attacks.b_network.threats import CLASS, THREATS
 from securebench.audit.plays.network import Exchange, Hide, Talk, Visit
 from securebench.audit.plays.network_broker import Ask, HandOver, StealKey
 from securebench.audit.plays.network_outside import CallOut, PassOn
+from securebench.audit.plays.network_provider import BlameTheProvider, OwnKey
 from securebench.audit.plays.network_world import ALLOWED, OTHER
 from securebench.audit.suite.attack import Attack
 from securebench.audit.weak import network as weak
@@ -281,6 +282,38 @@ ATTACKS = (
         Ask((asking.chat(),) * 8, wants="more", limit=3),
         Ask((asking.chat(),)),
         Ask((asking.chat(),) * 8, wants="more", limit=3, serve=weak.relays_everything),
+    ),
+    *(
+        Attack(
+            "B54",
+            name,
+            how,
+            BlameTheProvider(program, statuses),
+            BlameTheProvider(programs.TIRE_THE_MODEL.replace("TIMES", "2"), (503,)),
+            BlameTheProvider(program, statuses, weak.blames_whoever_did_not_serve),
+        )
+        for name, how, program, statuses in (
+            (
+                "after-a-refusal",
+                "Requests that are refused use up the provider's patience; then it serves nobody.",
+                programs.TIRE_THE_MODEL.replace("TIMES", "3"),
+                (400, 429),
+            ),
+            (
+                "by-many-requests",
+                "So many requests are made that the provider serves nobody.",
+                programs.TIRE_THE_MODEL.replace("TIMES", "40"),
+                (429,),
+            ),
+        )
+    ),
+    Attack(
+        "B55",
+        "past-the-broker",
+        "The provider's host is asked through the proxy.",
+        OwnKey(ALLOWED),
+        OwnKey(OTHER),
+        OwnKey(ALLOWED, weak.all_that_is_listed),
     ),
     *(
         _talk("B53", name, "A second request for another host is hidden in the first.", exchanges)

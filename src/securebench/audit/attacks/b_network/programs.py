@@ -184,3 +184,15 @@ request = urllib.request.Request(base + "/chat/completions", json.dumps(body).en
 print(json.load(urllib.request.urlopen(request, timeout=20))["choices"][0]["message"]["content"])
 """
 """What an honest agent does with what it was given."""
+
+TIRE_THE_MODEL = r"""
+import json, os, urllib.error, urllib.request
+base, key = os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
+heads = {"Authorization": "Bearer " + key, "Content-Type": "application/json"}
+for number in range(TIMES):
+    body = {"model": "scripted-1", "messages": [{"role": "user", "content": str(number)}], "max_tokens": -1}
+    request = urllib.request.Request(base + "/chat/completions", json.dumps(body).encode(), heads)
+    try: print(urllib.request.urlopen(request, timeout=20).status)
+    except urllib.error.URLError as error: print(error)
+"""
+"""Asks for what it will be refused until the provider has had enough."""

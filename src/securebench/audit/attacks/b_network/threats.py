@@ -133,4 +133,24 @@ THREATS = (
         "What leaves the proxy is one request, framed by it: bytes after or inside of it are no request of their own.",
         invented=True,
     ),
+    Threat(
+        "B54",
+        "The provider is made to look broken",
+        ALL,
+        _PRODUCE,
+        "A provider that served an agent once, or that it asked again and again, is not to blame when it answers "
+        "nobody any more: the attempt counts.",
+        invented=True,
+        not_claimed="An agent whose few first requests use up a very small rate limit cannot be told from one that met "
+        "a busy provider.",
+    ),
+    Threat(
+        "B55",
+        "The agent brings a key of its own",
+        ALL,
+        _PRODUCE,
+        "The host of a provider that the broker asks is not reached past the broker, even where it is on the list.",
+        invented=True,
+        not_claimed="Other hosts on the list take whatever credentials an agent has.",
+    ),
 )
