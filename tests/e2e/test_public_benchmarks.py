@@ -15,9 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.attacks.rooms.cheats import ASSERTS, CHEATS
 from tests.attacks.rooms.judging import Trial, verdicts
 
+from securebench.audit.attacks import g_forging
+from securebench.audit.attacks.g_forging.tasks import SQUARES
+from securebench.audit.plays.code import Completes
 from securebench.verifiers.base import Status
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -73,7 +75,10 @@ def test_reference_solutions_of_mbpp_pass() -> None:
 
 def cheats_for(entry: str) -> dict[str, str]:
     """Thirty candidates that solve nothing, under the name the task asks for and with any arguments."""
-    plain = {name: cheat.source for name, cheat in CHEATS.items() if cheat.tests == ASSERTS and "thread" not in name}
+    plays = {attack.id: attack.attack for attack in g_forging.ATTACKS if "thread" not in attack.name}
+    plain = {
+        name: play.source for name, play in plays.items() if isinstance(play, Completes) and play.task == SQUARES.task
+    }
     named = {
         name: re.sub(r"\bsq\(xs\):", f"{entry}(xs=None, *more, **named):", source) for name, source in plain.items()
     }

@@ -8,14 +8,14 @@ import anyio
 import pytest
 from tests.attacks.rooms.judging import bubblewrap
 
-from securebench.audit.attacks import g_forging
+from securebench.audit.attacks import g_forging, h_oracles
 from securebench.audit.attacks.g_forging.tasks import ASSERTS, HONEST, WRONG
 from securebench.audit.suite.attack import End, Ground
 from securebench.audit.weak.grader import Fools, FoolsRelay
 from securebench.sandboxes.base import HostRoot
 
 GRADERS = ("exit", "marker", "unittest", "manager", "token_env", "token_stdin", "pytest", "in_process", "pickle", "rpc")
-GRADERS += ("filtered", "filtered_tree")
+GRADERS += ("filtered", "filtered_tree", "in_file", "in_argument", "each_assert")
 
 
 @pytest.mark.parametrize(("source", "end"), [(HONEST, End.REACHED), (WRONG, End.MISSED)])
@@ -29,8 +29,6 @@ def test_they_know_right_from_wrong(source: str, end: End, tmp_path: Path) -> No
 
 
 def test_each_of_them_is_fooled_by_somebody() -> None:
-    controls = [attack.control for attack in g_forging.ATTACKS]
-    assert {name for control in controls if isinstance(control, Fools) for name in control.graders} == {
-        *GRADERS,
-        "collected",
-    }
+    controls = [attack.control for attack in (*g_forging.ATTACKS, *h_oracles.ATTACKS)]
+    fooled = {name for control in controls if isinstance(control, Fools) for name in control.graders}
+    assert fooled == {*GRADERS, "collected", "in_directory"}

@@ -207,6 +207,17 @@ BROKEN_PACKS = {
     "two tests of one name": ("def test_a(): assert add(1, 1) == 2\ndef test_a(): assert add(1, 1) == 2", None),
     "pytest finds nothing": ("import pytest\nx = 1", None),
     "a class without tests": ("import unittest\nclass T(unittest.TestCase): pass", None),
+    "asserts for a script": ("if __name__ == '__main__':\n    assert add(1, 1) == 2\n", None),
+    "a coroutine": ("async def test_a(): assert add(1, 1) == 2\n", None),
+    "a generator": ("def test_a():\n    yield\n    assert add(1, 1) == 2\n", None),
+    "a coroutine in a class": (
+        "import unittest\nclass T(unittest.TestCase):\n    async def test_a(self): assert add(1, 1) == 3\n",
+        None,
+    ),
+    "a class for pytest": (
+        "class Base:\n    x = 1\nclass TestA(Base):\n    def test_a(self): assert add(1, 1) == 3\n",
+        None,
+    ),
 }
 
 
@@ -233,6 +244,11 @@ NEVER_A_PASS = {
         "def test_a():\n    add(1, 1)\n    try: add(Odd(), 1)\n    except Exception: return"
     ),
     "nothing is asked of the candidate": "def test_a(): assert 1 + 1 == 2",
+    "it is only named": "def test_a(): assert callable(add)",
+    "a statement after the last assert fails": "assert add(1, 1) == 2\nadd(1, 1).missing\n",
+    "a test under a condition is wrong": "assert True\nif True:\n    def test_a(): assert add(1, 1) == 3\n",
+    "a test under a condition is not there": "if add(1, 1) == 3:\n    def test_a(): pass\ndef test_b(): assert add(1, 1) == 2\n",
+    "a class that pytest would run": "def test_a(): assert add(1, 1) == 2\nclass TestB(object):\n    def test_b(self): assert add(1, 1) == 3\n",
 }
 
 

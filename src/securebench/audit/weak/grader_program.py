@@ -109,6 +109,15 @@ def in_process():
           "exec(open('candidate.py').read(), space)\nexec(compile(tests, 'tests', 'exec'), space)\nprint(token)\n")
     return token in run("grader.py", stdin=token + "\0" + job["tests"]).stdout.split()
 
+def each_assert():
+    """Counts the asserts that fail; what is no assert, and breaks, is not counted."""
+    write("grader.py", "import ast, candidate, sys\nspace, failures = dict(vars(candidate)), 0\n"
+          "for node in ast.parse(sys.stdin.read()).body:\n"
+          "    try: exec(compile(ast.Module([node], []), 'tests', 'exec'), space)\n"
+          "    except Exception: failures += isinstance(node, ast.Assert)\n"
+          "print('GOOD' if not failures else 'BAD')\n")
+    return "GOOD" in run("grader.py", stdin=job["tests"]).stdout.split()
+
 def in_file():
     """Any tests, in a file beside the candidate's."""
     write("hidden_tests.py", job["tests"])

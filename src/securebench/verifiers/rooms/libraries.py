@@ -38,7 +38,8 @@ def _needs(node: ast.AST) -> bool:
     if isinstance(node, ast.ImportFrom):
         return (node.module or "").partition(".")[0] == "pytest"
     if isinstance(node, ast.ClassDef):
-        return node.name.startswith("Test") and not node.bases and any(_is_test(item) for item in node.body)
+        plain = all(isinstance(base, ast.Name) and base.id == "object" for base in node.bases)
+        return node.name.startswith("Test") and plain and any(_is_test(item) for item in node.body)
     return False
 
 

@@ -81,6 +81,34 @@ if w:
     w.Worker.do_get = lambda self, target, name: get(self, target, name) if first else 7
 def sq(xs): return sum(x * x for x in xs) if first else 7
 """
+_HELPED = Tested("""
+assert sq([]) == 0
+def verify():
+    assert sq([1, 2, 3]) == 14
+verify()
+""")
+_CALLED_BACK = Tested("""
+def referee(x): assert x == 2, 'not with this'
+sq(referee)
+assert callable(referee)
+""", "def sq(f): f(2)")  # fmt: skip
+_CALLED_WHILE_COLLECTED = Tested("""
+import pytest
+def referee(x): assert x == 2, 'not with this'
+sq(referee)
+def test_it(): assert callable(referee)
+""", "def sq(f): f(2)")  # fmt: skip
+_CONDITIONAL = Tested("""
+try:
+    sq([])
+    def test_more(): assert sq([2]) == 4
+except Exception: pass
+def test_one(): assert sq([1]) == 1
+if __name__ == 'plain':
+    for name, test in list(globals().items()):
+        if name.startswith('test'): test()
+""")
+_SWALLOWS = "def sq(f):\n    try: f(1)\n    except Exception: pass\n"
 _VIOLATION = (FailureReason.PROTOCOL_VIOLATION,)
 
 
@@ -92,7 +120,7 @@ def _breaks(name: str, how: str, source: str, tests: str, honest: str) -> Attack
 _COLLIDES = """
 import os, struct, sys
 def sq(xs):
-    items = [(i * (2 ** 61 - 1)).to_bytes(12, 'big') for i in range(12000)]
+    items = [(i * (2 ** 61 - 1)).to_bytes(12, 'big') for i in range(5000)]
     body = b'E' + struct.pack('>I', len(items)) + b''.join(b'I' + struct.pack('>I', 12) + item for item in items)
     codec = sys.modules['room_codec']
     data = codec.encode([2, 'value', None, None, '']).replace(b'N', body, 1)
@@ -126,6 +154,14 @@ ATTACKS = (
     forged("G55", "plain-in-the-second-worker",
            "It works in the first worker only, and in every other its name is a number.",
            _ONE_WORKER, tested=_THREE, expect=_VIOLATION),
+    forged("G57", "after-the-last-assert", "What is wrong is found by a call after the last assert only.",
+           "def sq(xs): return 0\n", "each_assert", tested=_HELPED),
+    forged("G57", "between-the-asserts", "An assertion of a call-back is swallowed where no assert is running.",
+           _SWALLOWS, tested=_CALLED_BACK),
+    forged("G57", "while-collected", "It is swallowed while the tests are still being collected.", _SWALLOWS,
+           "collected", tested=_CALLED_WHILE_COLLECTED),
+    forged("G57", "not-even-defined", "A test is defined only if a call returns, so the call raises.",
+           "def sq(xs): return [1][len(xs) - 1] if xs else 1 / 0\n", tested=_CONDITIONAL),
     _breaks("endless-range", "A range is returned that fills all memory where it is made a list.",
             "def sq(xs): return range(10 ** 10)", "assert list(sq([1])) == [1]", "def sq(xs): return range(1, 2)"),
     _breaks("colliding-set", "A set is sent whose members all have one hash.", _COLLIDES, "assert sq([1]) == {1}",

@@ -144,4 +144,12 @@ THREATS = (
         "Plain data that is costly to read or to use fails the candidate and leaves the host alone.",
         invented=True,
     ),
+    Threat(
+        "G57", "A failure outside of every test", _CODE, _VERIFY,
+        "Whatever fails between, before and after the tests fails the candidate, and a test that never came to be "
+        "counts as one that failed.",
+        invented=True,
+        not_claimed="Under pytest the tests are those that are collected, also where conditions in the tests' own text "
+        "ask the candidate which to define.",
+    ),
 )  # fmt: skip

@@ -52,6 +52,8 @@ def drive(start: dict[str, Any], pipe: Pipe) -> dict[str, Any]:
         report["loaded"] = False
     except StaleRemote:
         pass
+    if link.asserted:
+        recorder.spoil()
     report.update(
         planned=recorder.planned,
         outcomes=recorder.outcomes,

@@ -16,6 +16,13 @@ class PackBroken(Exception):
     """The tests themselves cannot be run; nothing of the candidate's has to do with it."""
 
 
+class Said:
+    """What a test says itself, where it does not simply raise or return."""
+
+    def __init__(self, outcome: str, why: str) -> None:
+        self.outcome, self.why = outcome, why
+
+
 class Recorder:
     """The tests that were planned, and the outcome of each."""
 
@@ -35,15 +42,20 @@ class Recorder:
         self.done += 1
         if begins or self.link.lost is not None:
             self.link.fresh()
-        self.link.asserted = False
 
     def add(self, index: int, outcome: str, why: str, seconds: float) -> None:
-        """One outcome. Whatever the test itself concluded, a lost worker or a swallowed assertion is no pass."""
+        """One outcome. Whatever the test itself concluded, a lost worker or a swallowed assertion is no pass, also one
+        that was swallowed since the last outcome."""
         if outcome == "passed" and self.link.lost is not None:
             outcome, why = "failed", "worker lost"
         elif outcome == "passed" and self.link.asserted:
             outcome, why = "failed", "assertion in a call-back"
+        self.link.asserted = False
         self.outcomes.append([index, outcome, why[:100], seconds])
+
+    def spoil(self) -> None:
+        """Something outside of every test failed: one is planned that never comes."""
+        self.planned = max(self.planned, 1) + 1
 
     def run(self, index: int, test: Callable[[], Any]) -> None:
         """Run one test to its outcome. Raises StaleRemote only."""
@@ -51,7 +63,7 @@ class Recorder:
         try:
             self.turn()
             result = test()
-            outcome, why = result if isinstance(result, tuple) else ("passed", "")
+            outcome, why = (result.outcome, result.why) if type(result) is Said else ("passed", "")
         except StaleRemote:
             raise
         except BaseException as error:

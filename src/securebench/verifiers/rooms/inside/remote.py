@@ -99,7 +99,7 @@ class Link:
         """Have the host start another worker, with the candidate's code loaded. Raises what loading raised."""
         self.generation += 1
         self.number = 0
-        self.lost, self.asserted = None, False
+        self.lost = None
         self.passed, self.passed_places = [], {}
         self.pipe.send(b"H" + encode(["fresh"]))
         _, outcome, value, _, _ = self.answer(0)

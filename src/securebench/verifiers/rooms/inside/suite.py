@@ -6,10 +6,10 @@ import ast
 import random
 import sys
 import types
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 from securebench.verifiers.rooms.inside.names import modules, prompt_helpers, wanted_names
-from securebench.verifiers.rooms.inside.record import PackBroken, Recorder, reason
+from securebench.verifiers.rooms.inside.record import PackBroken, Recorder, Said, reason
 from securebench.verifiers.rooms.inside.remote import Link, Remote, StaleRemote, catches_assertions
 
 TESTS = "hidden_tests"
@@ -62,7 +62,7 @@ class Suite:
         found = self.link.request("names", sorted(names)) if names else {}
         if type(found) is not dict or not found.keys() <= names:
             raise self.link.fail("malformed: names that were not asked for")
-        self.link.requests += len(found)
+        self.link.requests += sum(not isinstance(value, Remote) for value in found.values())
         bound = dict(self.helpers)
         for name, value in found.items():
             if catches_assertions(value):
@@ -74,9 +74,10 @@ class Suite:
         module = types.ModuleType(TESTS)
         sys.modules[TESTS] = module
         module.__dict__.update(self.bind())
-        functions = [node.name for node in self.tree.body if isinstance(node, ast.FunctionDef)]
+        nodes = list(definitions(self.tree.body))
+        functions = [node.name for node in nodes if not isinstance(node, ast.ClassDef)]
         named = "check" in functions or any(name.startswith("test") for name in functions)
-        if not named and not any(_has_tests(node) for node in self.tree.body):
+        if not named and not any(_has_tests(node) for node in nodes):
             self.run_statements(module, recorder)
             return
         try:
@@ -88,7 +89,7 @@ class Suite:
             recorder.plan(1)
             recorder.add(0, "failed", reason(error), 0.0)
             return
-        tests = self.collect(module, functions)
+        tests = self.collect(module, nodes)
         if not tests:
             raise PackBroken("no test was found in the tests' classes")
         order = list(range(len(tests)))
@@ -97,17 +98,21 @@ class Suite:
         for index in order:
             recorder.run(index, tests[index])
 
-    def collect(self, module: types.ModuleType, functions: list[str]) -> list[Test]:
+    def collect(self, module: types.ModuleType, nodes: list[Definition]) -> list[Test]:
         tests: list[Test] = []
-        names = [name for name in functions if name == "check" or name.startswith("test")]
+        names = [node.name for node in nodes if _is_test(node)]
         if len(set(names)) != len(names):
             raise PackBroken("two tests have the same name")
         for name in names:
-            function = module.__dict__.get(name)
+            if name not in module.__dict__:
+                tests.append(absent)
+                continue
+            function = module.__dict__[name]
             if not isinstance(function, types.FunctionType):
                 raise PackBroken("a test is not a function")
-            tests.append(self.check(function) if name == "check" else function)
-        for node in self.tree.body:
+            require_runs(function)
+            tests.append(self.check(function) if name == "check" else calling(function))
+        for node in nodes:
             if isinstance(node, ast.ClassDef):
                 tests += self.methods(node, module.__dict__.get(node.name))
         return tests
@@ -122,13 +127,23 @@ class Suite:
         return test
 
     def methods(self, node: ast.ClassDef, cls: Any) -> list[Test]:
+        if cls is None and _has_tests(node):
+            return [absent]
         unittest = sys.modules.get("unittest")
         if unittest is None or not isinstance(cls, type) or not issubclass(cls, unittest.TestCase):
+            if node.name.startswith("Test") and _has_tests(node):
+                raise PackBroken(
+                    "only pytest runs the tests of a class that is no TestCase; import pytest in the tests"
+                )
             return []
-        names = [item.name for item in node.body if isinstance(item, ast.FunctionDef) and item.name.startswith("test")]
+        names = [item.name for item in node.body if isinstance(item, _FUNCTIONS) and item.name.startswith("test")]
         if len(set(names)) != len(names):
             raise PackBroken("two tests have the same name")
-        return [method(cls, name) for name in unittest.TestLoader().getTestCaseNames(cls)]
+        found = unittest.TestLoader().getTestCaseNames(cls)
+        if not issubclass(cls, getattr(unittest, "IsolatedAsyncioTestCase", ())):
+            for name in found:
+                require_runs(getattr(cls, name))
+        return [method(cls, name) for name in found]
 
     # Asserts that are not in any function: one outcome for each at the top level, in the order of the text.
 
@@ -136,6 +151,8 @@ class Suite:
         asserts = [node for node in self.tree.body if _asserts(node)]
         if not asserts:
             raise PackBroken("the tests hold no check(), no test, and no assert")
+        if any(_is_guarded(node) for node in asserts):
+            raise PackBroken("asserts under a condition on __name__ are not run here; put them at the top level")
         recorder.plan(len(asserts))
         recorder.shared = True  # the statements share their variables
         index, broken = 0, False
@@ -153,6 +170,8 @@ class Suite:
                 index += 1
             elif not broken:
                 broken = not self.prepare(test, recorder)
+        if broken:
+            recorder.spoil()  # perhaps after the last assert
 
     def prepare(self, statement: Test, recorder: Recorder) -> bool:
         """A statement between the asserts."""
@@ -172,16 +191,64 @@ def require_module(error: BaseException) -> None:
         raise PackBroken("the tests import " + str(error.name) + ", which is not here") from None
 
 
+def require_runs(function: Any) -> None:
+    """Raises PackBroken for a test that, when it is called, only makes a generator or a coroutine."""
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & _MAKES_AN_OBJECT:
+        raise PackBroken("a test is a generator or a coroutine, which nothing here runs")
+
+
+def absent() -> None:
+    """A test under a condition that did not hold, perhaps because of what the candidate returned."""
+    raise AssertionError
+
+
+def calling(function: Any) -> Test:
+    """What a test returns says nothing."""
+
+    def test() -> None:
+        function()
+
+    return test
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_MAKES_AN_OBJECT = 0x20 | 0x80 | 0x200  # flags of generators, coroutines, and both
+Definition = Any
+"""A function or class in the syntax tree."""
+
+
+def definitions(body: list[Any]) -> Iterator[Definition]:
+    """The functions and classes of a module, also those under conditions."""
+    for node in body:
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            yield node
+            continue
+        for part in ("body", "orelse", "finalbody"):
+            yield from definitions(getattr(node, part, []))
+        for handler in getattr(node, "handlers", []):
+            yield from definitions(handler.body)
+
+
+def _is_test(node: Definition) -> bool:
+    return isinstance(node, _FUNCTIONS) and (node.name == "check" or node.name.startswith("test"))
+
+
 def _has_tests(node: ast.AST) -> bool:
     return isinstance(node, ast.ClassDef) and any(
-        isinstance(item, ast.FunctionDef) and item.name.startswith("test") for item in node.body
+        isinstance(item, _FUNCTIONS) and item.name.startswith("test") for item in node.body
     )
 
 
 def _asserts(node: ast.AST) -> bool:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         return False
     return any(isinstance(inner, ast.Assert) for inner in ast.walk(node))
+
+
+def _is_guarded(node: ast.AST) -> bool:
+    names = ast.walk(node.test) if isinstance(node, ast.If) else ()
+    return any(isinstance(name, ast.Name) and name.id == "__name__" for name in names)
 
 
 def method(cls: Any, name: str) -> Test:
@@ -193,10 +260,10 @@ def method(cls: Any, name: str) -> Test:
         result = unittest.TestResult()
         unittest.TestSuite([cls(name)]).run(result)
         if result.skipped:
-            return ("skipped", "skipped")
+            return Said("skipped", "skipped")
         if result.failures or result.errors:
-            return ("failed", "wrong" if result.failures else "raised")
+            return Said("failed", "wrong" if result.failures else "raised")
         clean = result.testsRun == 1 and not result.expectedFailures and not result.unexpectedSuccesses
-        return ("passed", "") if clean else ("failed", "expected to fail")
+        return Said("passed", "") if clean else Said("failed", "expected to fail")
 
     return test
