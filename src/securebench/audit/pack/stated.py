@@ -12,7 +12,7 @@ from typing import Any
 
 from securebench.answers.options import LETTERS
 from securebench.audit.pack.controls import Judge, text_judge
-from securebench.audit.pack.leaks import Leak, Secret, find_leaks
+from securebench.audit.pack.leaks import PLAIN, Leak, Secret, find_leaks
 from securebench.audit.pack.notes import Note
 from securebench.audit.report.model import Mark
 from securebench.families.free_response import ContainsAnyRubric
@@ -58,16 +58,17 @@ def _leaves(place: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def secrets(row: AnyRow) -> list[Secret]:
-    """The hidden texts of a text row."""
-    if row.family == "multiple_choice":
-        return []
+    """The hidden texts of a text row; the right option of a choice stands in public, and has to."""
+    extra = row.eval.__pydantic_extra__ or {}
+    found = [Secret(f"eval.{name}", text) for name, value in extra.items() for _, text in _leaves(name, value, 0)]
     if row.family == "short_answer":
-        return [Secret("eval.accepted_answers", str(answer)) for answer in row.eval.accepted_answers]
-    rubric = row.eval.rubric
-    answers = rubric.accepted_answers if isinstance(rubric, ContainsAnyRubric) else (rubric.criteria,)
-    reference = row.eval.reference_answer
-    found = [Secret("eval.rubric", answer) for answer in answers]
-    return [*found, Secret("eval.reference_answer", reference)] if isinstance(reference, str) else found
+        found += [Secret("eval.accepted_answers", str(answer)) for answer in row.eval.accepted_answers]
+    elif row.family == "free_response":
+        rubric, reference = row.eval.rubric, row.eval.reference_answer
+        answers = rubric.accepted_answers if isinstance(rubric, ContainsAnyRubric) else (rubric.criteria,)
+        found += [Secret("eval.rubric", answer) for answer in answers]
+        found += [Secret("eval.reference_answer", reference)] if isinstance(reference, str) else []
+    return found
 
 
 def _says(row: AnyRow, judge: Judge, said: str) -> bool:
@@ -103,16 +104,15 @@ class Stated:
         if judge is not None:
             self._cues(row, line, judge, texts)
             self._fields(row, line, judge)
-        hidden = secrets(row)
-        for leak in find_leaks(hidden, texts):
-            if leak.place in READING and leak.form == "plain":
+        self.readers += any(name in texts for name in READING)
+        metadata = "\n".join(value for _, value in _leaves("metadata", row.metadata, 0))
+        for leak in find_leaks(secrets(row), texts | {"metadata": metadata, "id": row.id}):
+            if leak.place not in texts:
+                self.found.append(_note("A01", leak, row, line, Mark.FAILED if leak.sure else Mark.WARNING))
+            elif leak.place in READING and leak.form == PLAIN:
                 self.read_off += 1
             else:
                 self.found.append(_note("A08", leak, row, line, Mark.WARNING))
-        self.readers += any(name in texts for name in READING)
-        metadata = "\n".join(value for _, value in _leaves("metadata", row.metadata, 0))
-        for leak in find_leaks(hidden, {"metadata": metadata, "id": row.id}) if metadata else ():
-            self.found.append(_note("A01", leak, row, line, Mark.FAILED if leak.sure else Mark.WARNING))
 
     def _cues(self, row: AnyRow, line: int, judge: Judge, texts: dict[str, str]) -> None:
         for place, text in texts.items():

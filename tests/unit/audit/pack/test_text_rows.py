@@ -117,6 +117,12 @@ def test_metadata_with_the_reference_in_it(tmp_path: Path) -> None:
     assert one.mark is Mark.FAILED
 
 
+def test_notes_of_the_author_that_are_public_too(tmp_path: Path) -> None:
+    notes = "Picked because Linnaeus named it in 1753 after the Hessian gardener."
+    asked = changed(choice(1, metadata={"remark": notes}), "eval.author_notes", {"why": [notes]})
+    assert [one.mark for one in found(audit_rows(tmp_path, [asked]), "A01")] == [Mark.FAILED]
+
+
 def test_rows_that_ask_the_same(tmp_path: Path) -> None:
     again = [choice(1), changed(choice(1) | {"id": "again"}, "input.question", choice(1)["input"]["question"].upper())]
     assert [one.subject for one in found(audit_rows(tmp_path / "a", again), "P40")] == ["again"]
