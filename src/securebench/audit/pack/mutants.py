@@ -9,9 +9,10 @@ import difflib
 import hashlib
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 LARGEST = 512 * 1024
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -34,7 +35,10 @@ _INSTEAD: dict[type[ast.operator], type[ast.operator]] = {
     ast.FloorDiv: ast.Mult,
     ast.Mod: ast.Mult,
 }
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d{1,15}", re.ASCII)
+_T = TypeVar("_T")
+_Change = tuple[str, ast.expr | ast.stmt, str]
+"""Of which kind, what is replaced, and by what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +59,26 @@ class Mutant:
 def python_mutants(source: str, most: int, seed: int, lines: Iterable[int] | None = None) -> list[Mutant]:
     """At most so many mutants, as different in kind as can be; of these lines only, where any are given. None of a text
     that is no Python."""
+    allowed = None if lines is None else frozenset(lines)
+    kinds: dict[str, list[_Change]] = {}
     try:
-        tree = _parsed(source)
+        for change in _changes(_parsed(source)):
+            node = change[1]
+            if allowed is None or not allowed.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1)):
+                kinds.setdefault(change[0], []).append(change)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    allowed = None if lines is None else frozenset(lines)
-    text = _Text(source)
-    kinds: dict[str, list[Mutant]] = {}
-    known = {source}
-    for kind, node, replacement in _changes(tree):
-        if allowed is not None and allowed.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1)):
-            continue
+    text, known = _Text(source), {source}
+
+    def made(change: _Change) -> Mutant | None:
+        kind, node, replacement = change
         changed = text.with_instead(node, replacement)
-        if changed not in known and _is_python(changed):
-            known.add(changed)
-            what = f"{kind} in line {node.lineno}"
-            kinds.setdefault(kind, []).append(Mutant(what, node.lineno, changed, diff(source, changed)))
-    return _chosen(list(kinds.values()), most, seed)
+        if changed in known or not _is_python(changed):
+            return None
+        known.add(changed)
+        return Mutant(f"{kind} in line {node.lineno}", node.lineno, changed, diff(source, changed))
+
+    return _chosen(list(kinds.values()), made, most, seed)
 
 
 def text_mutants(text: str, most: int, seed: int) -> list[Mutant]:
@@ -86,11 +93,19 @@ def text_mutants(text: str, most: int, seed: int) -> list[Mutant]:
     made.append(("the last line gone", "".join(lines[:-1])))
     made.append(("lines in reverse order", "".join(reversed(lines))))
     made.append(("cut in half", text[: len(text) // 2]))
-    kinds: dict[str, list[Mutant]] = {}
+    kinds: dict[str, list[tuple[str, str]]] = {}
     for kind, changed in made:
-        if changed.strip() != text.strip():
-            kinds.setdefault(kind, []).append(Mutant(kind, 1, changed, diff(text, changed)))
-    return _chosen(list(kinds.values()), most, seed)
+        kinds.setdefault(kind, []).append((kind, changed))
+    known = {text.strip()}
+
+    def mutant(one: tuple[str, str]) -> Mutant | None:
+        kind, changed = one
+        if changed.strip() in known:
+            return None
+        known.add(changed.strip())
+        return Mutant(kind, 1, changed, diff(text, changed))
+
+    return _chosen(list(kinds.values()), mutant, most, seed)
 
 
 def diff(before: str, after: str) -> str:
@@ -99,16 +114,19 @@ def diff(before: str, after: str) -> str:
     return "\n".join(line for line in lines if not line.startswith(("---", "+++")))[:2000]
 
 
-def _chosen(kinds: list[list[Mutant]], most: int, seed: int) -> list[Mutant]:
-    """One of each kind in turn, until there are enough."""
+def _chosen(kinds: list[list[_T]], made: Callable[[_T], Mutant | None], most: int, seed: int) -> list[Mutant]:
+    """One of each kind in turn, until there are enough; only those that are chosen are made."""
     random = Random(seed)  # noqa: S311 — a choice that can be repeated, not a secret
     for some in kinds:
         random.shuffle(some)
     chosen: list[Mutant] = []
     while len(chosen) < most and any(kinds):
         for some in kinds:
-            if some and len(chosen) < most:
-                chosen.append(some.pop())
+            while some and len(chosen) < most:
+                mutant = made(some.pop())
+                if mutant is not None:
+                    chosen.append(mutant)
+                    break
     return sorted(chosen, key=lambda mutant: (mutant.line, mutant.what))
 
 
@@ -142,9 +160,6 @@ class _Text:
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[end_line - 1] + end_column
         return (self._data[:start] + replacement.encode() + self._data[end:]).decode("utf-8", "replace")
-
-
-_Change = tuple[str, ast.expr | ast.stmt, str]
 
 
 def _changes(tree: ast.Module) -> Iterator[_Change]:

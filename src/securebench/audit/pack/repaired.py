@@ -16,7 +16,7 @@ MOST_MEMBERS, MOST_MEMBER_BYTES, MOST_ARCHIVE_BYTES = 5000, 2**21, 2**26
 ENOUGH = 0.8
 """The part of the added lines that makes a file a repaired one."""
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
-_RELEASE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*?)-v?(?P<version>\d+(?:\.\d+)*)(?P<rest>[^/]*)")
+_RELEASE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*?)-v?(?P<version>\d{1,9}(?:\.\d{1,9})*)(?P<rest>[^/]*)")
 _RELEASE_ENDS = (".dist-info", ".egg-info", ".whl", ".egg", ".zip", ".tar.gz", ".tgz", ".tar.bz2")
 
 
@@ -112,7 +112,7 @@ def project_release(files: Mapping[str, str]) -> tuple[str, str] | None:
     for path in ("pyproject.toml", "setup.cfg", "setup.py"):
         text = files.get(path, "")
         name = re.search(r"""(?m)^\s*name\s*=\s*["']?([A-Za-z0-9][A-Za-z0-9._-]*)""", text)
-        version = re.search(r"""(?m)^\s*version\s*=\s*["']?(\d+(?:\.\d+)*)""", text)
+        version = re.search(r"""(?m)^\s*version\s*=\s*["']?(\d{1,9}(?:\.\d{1,9})*)""", text)
         if name and version:
             return name[1], version[1]
     return None

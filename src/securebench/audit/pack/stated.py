@@ -133,7 +133,7 @@ class Stated:
         for place, value in list(metadata_fields(row))[:_MOST_FIELDS]:
             told = value in keys or judge(value).passed
             forms = {place: told}
-            if row.family == "multiple_choice" and value.isdigit():
+            if row.family == "multiple_choice" and value.isdecimal() and len(value) < 10:
                 forms = {
                     f"{place}, counted from 0,": any(int(value) == index for index in right),
                     f"{place}, counted from 1,": any(int(value) == index + 1 for index in right),

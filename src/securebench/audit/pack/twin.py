@@ -138,7 +138,7 @@ def _altered(family: str, row: dict[str, Any]) -> dict[str, Any]:
 def _other(answer: Any) -> Any:
     if isinstance(answer, int | float):
         return answer + 1
-    return str(int(answer) + 1) if str(answer).isdecimal() else answer
+    return str(int(answer) + 1) if str(answer).isdecimal() and len(answer) < 1000 else answer
 
 
 def _reordered(rows: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -67,7 +67,10 @@ def test_only_these_lines_are_changed() -> None:
     assert {mutant.line for mutant in python_mutants(SOURCE, 100, 0, lines=[5])} == {5}
 
 
-@pytest.mark.parametrize("source", ["", "def f(:\n", "\0", "x = " + "(" * 300, 'def f():\n    """only words"""\n'])
+@pytest.mark.parametrize(
+    "source",
+    ["", "def f(:\n", "\0", "x = " + "(" * 300, "x = " + "+".join(["1"] * 9000), 'def f():\n    """only words"""\n'],
+)
 def test_what_cannot_be_changed_gives_no_mutant(source: str) -> None:
     assert python_mutants(source, 5, 0) == []
 
