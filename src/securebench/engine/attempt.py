@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
 from securebench.candidates.store import CandidateStore
 from securebench.engine.court import Court, failed, tripped
@@ -102,28 +103,33 @@ class Attempt:
         self.timings["verify_seconds"] = time.monotonic() - began
         self.emit(Event.VERIFIER_DONE, status=self.judged.status)
 
-    def record(self) -> dict[str, Any]:
-        """The one record of this attempt. One that cannot be written because of what the candidate made is written
-        without it: otherwise a candidate could end the run."""
-        judged = self.judged or failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
-        usage = self.production.usage
-        try:
-            record = self._recorded(judged, _produced(self.production))
-            if (size := line_size(record)) > self.context.longest_record:
-                message = f"its record has {size} bytes; at most {self.context.longest_record} are kept"
-                raise CandidateError(FailureReason.CANDIDATE_TOO_LARGE, message)
-        except Exception as error:  # noqa: BLE001 — as above
-            judged = failed(error) if isinstance(error, CandidateError) else tripped(error)
-            record = self._recorded(judged, {"usage": dict(usage)})
+    async def record(self) -> dict[str, Any]:
+        """The one record of this attempt. Made in a thread: scrubbing what a candidate wrote can take long, and nobody
+        else's time may run out meanwhile."""
+        record, usage = await anyio.to_thread.run_sync(self._record), self.production.usage
         self.emit(
             Event.TASK_DONE,
-            status=judged.status,
-            failure_reason=judged.failure_reason,
+            status=record["verification_status"],
+            failure_reason=record["failure_reason"],
             message=record["failure_message"][:500],  # scrubbed, as everything in it
             seconds=round(self.timings.get("produce_seconds", 0) + self.timings.get("verify_seconds", 0), 3),
             tokens=int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0)),
             cost_usd=usage.get("cost_usd"),
         )
+        return record
+
+    def _record(self) -> dict[str, Any]:
+        """One that cannot be written because of what the candidate made is written without it: otherwise a candidate
+        could end the run."""
+        judged = self.judged or failed(CandidateError(FailureReason.NO_CANDIDATE, "nothing was produced"))
+        try:
+            record = self._recorded(judged, _produced(self.production))
+            if (size := line_size(record)) > self.context.longest_record:
+                message = f"its record has {size} bytes; at most {self.context.longest_record} are kept"
+                raise CandidateError(FailureReason.CANDIDATE_TOO_LARGE, message)
+        except Exception as error:  # noqa: BLE001 — what trips over a candidate never ends the run
+            judged = failed(error) if isinstance(error, CandidateError) else tripped(error)
+            record = self._recorded(judged, {"usage": dict(self.production.usage)})
         return record
 
     def _recorded(self, judged: Judged, produced: dict[str, Any]) -> dict[str, Any]:

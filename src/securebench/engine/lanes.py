@@ -103,8 +103,9 @@ class Lanes:
             await self._write(attempt)
 
     async def _write(self, attempt: Attempt) -> None:
-        record = attempt.record()
-        await self.store.append(record)
+        with anyio.CancelScope(shield=True):  # an attempt that is done is recorded, whatever happens meanwhile
+            record = await attempt.record()
+            await self.store.append(record)
         self.faults.pop((record["task_id"], record["attempt"]), None)
         self.tally.add(record)
         self.statuses[record["verification_status"]] += 1

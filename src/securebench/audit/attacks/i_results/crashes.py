@@ -148,7 +148,7 @@ _CANDIDATES: dict[str, tuple[str, str, str, bool]] = {
     "memory-when-called": (
         "Takes more memory than there is when it is called.",
         "def f(x):\n    return bytearray(1 << 30)\n",
-        "worker_memory_limit wrong_answer worker_crashed",
+        "worker_memory_limit wrong_answer worker_crashed worker_timeout",
         False,
     ),
     "never-answers": (
