@@ -25,6 +25,7 @@ from securebench.audit.suite.full import FullAudit, full_audit
 from securebench.audit.suite.run import Backend
 from securebench.audit.suite.signed import sign_audit
 from securebench.cli._summary import notes
+from securebench.cli.run import command as run_command
 from securebench.cli.verify import command
 from securebench.errors import ConfigError, IntegrityError
 from securebench.evidence.lines import Lines
@@ -339,3 +340,21 @@ def test_the_backends_of_a_run_are_those_it_uses(monkeypatch: pytest.MonkeyPatch
     routed = RoutedSandbox({HostRoot(): sandbox}, anyio.run(sandbox.probe))
     assert anyio.run(attach.run_backends, routed, [HostRoot()], None) == (embedded(),)
     assert anyio.run(attach.run_backends, None, [], None)[0].name == "bubblewrap"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [((), False), (("--with-audit", "--quiet"), True), (("--with-audit", "a.json"), Path("a.json"))],
+)
+def test_the_command_line_asks_for_what_was_said(
+    bench: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], expected: bool | Path
+) -> None:
+    seen: list[object] = []
+
+    def stop(*_: object, with_audit: object, **__: object) -> None:
+        seen.append(with_audit)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr("securebench.tester_run.run_tester_config", stop)
+    CliRunner().invoke(run_command, ["--config", str(bench / "tester.yaml"), *arguments], standalone_mode=False)
+    assert seen == [expected]
