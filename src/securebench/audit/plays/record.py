@@ -104,21 +104,24 @@ def _lasting_directory() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Who changed a sealed run wants it verified all the same, as its maker's where `known`."""
+    """Who changed a sealed run, or put back what it was when it was interrupted, wants it verified all the same, as a
+    complete one of its maker's."""
 
     change: Change
-    known: bool = True
+    rolled_back: bool = False
 
     async def on(self, ground: Ground) -> Seen:
         made = await made_on(ground)
-        return await to_thread.run_sync(self._verify, made, made.copy(ground, made.sealed))
+        which = made.begun if self.rolled_back else made.sealed
+        return await to_thread.run_sync(self._verify, made, made.copy(ground, which))
 
     def _verify(self, made: Made, run: Path) -> Seen:
         self.change(run, made.stranger)
-        result = verify_run(run, {made.maker.id: "maker"}, made.maker.id if self.known else None)
-        if result.ok:
-            return Seen(End.REACHED, f"verified: {dict(result.facts)}"[:300])
-        return Seen(End.MISSED, str(result.errors[0]))
+        result = verify_run(run, {made.maker.id: "maker"}, made.maker.id)
+        if not result.ok:
+            return Seen(End.MISSED, str(result.errors[0]))
+        complete = result.facts["status"] == "complete"
+        return Seen(End.REACHED if complete else End.MISSED, f"verified: {dict(result.facts)}"[:300])
 
 
 @dataclass(frozen=True, slots=True)

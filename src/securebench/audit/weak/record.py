@@ -12,7 +12,7 @@ from typing import Any
 
 from anyio import to_thread
 
-from securebench.audit.plays.record import BENCH, Change, Made, made_on, nothing, one_of_two
+from securebench.audit.plays.record import BENCH, Change, Made, made_on, one_of_two
 from securebench.audit.plays.run_engine import OUTPUT, Bench, tester_file
 from securebench.audit.suite.attack import End, Ground, Seen
 
@@ -26,14 +26,15 @@ class Believed:
 
     change: Change
     begun: bool = False
+    rolled_back: bool = False
 
     async def on(self, ground: Ground) -> Seen:
         made = await made_on(ground)
         which = made.begun if self.begun else made.sealed
-        return await to_thread.run_sync(self._read, made, which, made.copy(ground, which))
+        run = made.copy(ground, made.begun if self.rolled_back else which)
+        return await to_thread.run_sync(self._read, made, which, run)
 
     def _read(self, made: Made, which: Path, run: Path) -> Seen:
-        nothing(run, made.stranger)
         before = believed(which / OUTPUT)
         self.change(run, made.stranger)
         after = believed(run)

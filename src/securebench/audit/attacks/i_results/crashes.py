@@ -184,8 +184,19 @@ def _candidates() -> list[Attack]:
 
 _LOUD = "import sys\nsys.stdout.write('\\x01' * 200000)\nsys.stderr.write('\\x01' * 200000)\nsys.exit(0)"
 
+_UNREADABLE = "import os\nopen('answer.txt', 'w').write('no answer')\nos.chmod('answer.txt', 0)\nos.chmod('.', 0)"
+
 ATTACKS = (
     *_agents(),
+    Attack(
+        "I06",
+        "unreadable-answer",
+        "Leaves its answer in a file and a directory that nobody may read.",
+        Attempted(bench(question(HOSTILE, **_ROOM), _UNREADABLE, artifact="answer.txt")),
+        Attempted(bench(question(HOSTILE), "open('answer.txt', 'w').write('Answer: 42')", artifact="answer.txt")),
+        OnlyFinished(_UNREADABLE),
+        frozenset({"candidate_refused", "malformed_answer", "no_answer", "wrong_answer"}),
+    ),
     *_candidates(),
     Attack(
         "I50",

@@ -206,6 +206,15 @@ ATTACKS = (
     *_continued(),
     Attack(
         "I09",
+        "rolled-back",
+        "Everything is as it was sealed at the interruption, before the attempts that came after it.",
+        Verified(nothing, rolled_back=True),
+        _UNTOUCHED,
+        Believed(nothing, rolled_back=True),
+        isolated=False,
+    ),
+    Attack(
+        "I09",
         "regrade-content-replaced",
         "A stored candidate that failed is given the right bytes, so that it passes when it is judged again.",
         JudgedAgain(content_replaced),

@@ -80,7 +80,8 @@ THREATS = (
         "A sealed run in which any byte of plan, records, summary, checkpoints, seal or stored candidates was changed, "
         "dropped, moved or added is not verified, and one that was begun is not continued.",
         not_claimed="Who holds the signing key can make a run up; a run that was killed before anything was signed can "
-        "be rewritten as a whole by who may write its directory; `verify` says whose key it was and what is unproven.",
+        "be rewritten as a whole by who may write its directory; and a state that was sealed at an interruption "
+        "verifies as that, with what is missing named. `verify` says whose key it was and what is unproven.",
     ),
     Threat(
         "I10",
