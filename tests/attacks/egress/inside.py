@@ -74,35 +74,3 @@ for url in sys.argv[1:]:
         said[url] = f"{type(error).__name__}: {error}"
 print(json.dumps(said))
 """
-
-LISTEN = """
-import socket, sys, time
-s = socket.create_server(("127.0.0.1", 7777))
-u = socket.socket(socket.AF_UNIX)
-u.bind("\\0note-for-the-next")
-u.listen()
-open("/tmp/note", "w").write("for the next")
-print("listening", flush=True)
-s.settimeout(20)
-try:
-    while True:
-        s.accept()[0].sendall(b"note")
-except TimeoutError:
-    pass
-"""
-
-LOOK = """
-import json, os, socket
-def read(s, address):
-    with s:
-        s.settimeout(1)
-        s.connect(address)
-        return "reached"
-said = {"note": os.path.exists("/tmp/note")}
-for name, family, address in (("tcp", socket.AF_INET, ("127.0.0.1", 7777)), ("unix", socket.AF_UNIX, "\\0note-for-the-next")):
-    try:
-        said[name] = read(socket.socket(family), address)
-    except OSError as error:
-        said[name] = type(error).__name__
-print(json.dumps(said))
-"""
