@@ -54,10 +54,10 @@ class Attempted:
 
 def judged(carried: Carried) -> Seen:
     """What came of the hostile task in a whole run."""
-    names = [record["task_id"] for record in carried.records]
-    if names != [HOSTILE, HONEST]:
+    names = sorted(record["task_id"] for record in carried.records)
+    if names != sorted((HOSTILE, HONEST)):
         return Seen(End.REACHED, f"there are records of {', '.join(names)}")
-    record, after = carried.records
+    record, after = carried.record(HOSTILE), carried.record(HONEST)
     if problem := _problem(carried, record, after):
         return Seen(End.REACHED, problem)
     reason, detail = str(record["failure_reason"] or ""), record["failure_message"][:300]
