@@ -93,3 +93,8 @@ def looks_at_sources(public: Files, hidden: str) -> list[str]:
 def looks_for_an_equal_text(public: Files, hidden: str) -> list[str]:
     """A leak is a public value that is the hidden one."""
     return [path for path, data in public if data.decode("utf-8", "replace") == hidden]
+
+
+def numbered_names(number: int) -> Mapping[str, str]:
+    """Everything is named by a number that counts up."""
+    return {"GROUP": f"/runner-4711-{17 + 3 * number}"}

@@ -7,8 +7,8 @@ limits and advertises no hard memory limit.
 
 from __future__ import annotations
 
-import itertools
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,7 +23,6 @@ from securebench.sandboxes.base import Limits
 _PERIOD_US = 100_000
 _REMOVAL_SECONDS = 2.0
 _COUNTER_BYTES = 65536
-_serial = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,8 @@ def group(limits: Limits, *, extra_pids: int) -> Iterator[Group | None]:
         return
     # Moving a process into a version 1 group costs a millisecond per controller, so only those that limit something.
     unused = frozenset({"cpu"}) if controllers.version == 1 and limits.cpus is None else frozenset()
-    made = Group(controllers, owned_name(str(next(_serial))), unused)
+    # A name by chance: sandboxes see it, and a number would tell them how many there were before.
+    made = Group(controllers, owned_name(secrets.token_hex(6)), unused)
     made.create(limits, extra_pids)
     try:
         yield made
@@ -232,7 +232,7 @@ def _find_v1() -> Controllers | None:
 def _can_make(parent: Path, file: str) -> bool:
     if not os.access(parent, os.W_OK) or not os.access(parent / "cgroup.procs", os.W_OK):
         return False
-    path = parent / owned_name(f"probe{next(_serial)}")
+    path = parent / owned_name(f"probe{secrets.token_hex(6)}")
     try:
         path.mkdir()
     except OSError:

@@ -120,3 +120,14 @@ BY_HEART = _TASK + 'print("Answer: " + {"sum-0": "B", "sum-1": "A", "sum-2": "C"
 """Knows the letters of the published pack by the names of its tasks."""
 BY_READING = _TASK + 'print("Answer: " + "ABC"[[c in ("4", "7", "9") for c in choices].index(True)])\n'
 """Knows which option is right, wherever it stands."""
+
+NUMBERED = r"""
+import json, os, socket
+seen = {"environment": "\n".join(f"{name} {value}" for name, value in sorted(os.environ.items()))}
+seen["host"] = socket.gethostname()
+with open("/proc/self/cgroup") as file: seen["groups"] = file.read()
+with open("/proc/self/mountinfo") as file: lines = [line.split() for line in file]
+seen["mounts"] = "\n".join(f"{words[3]} {words[4]}" for words in lines)
+print(json.dumps(seen))
+"""
+"""Names that the framework gave to what is around the agent."""
