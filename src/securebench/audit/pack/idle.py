@@ -11,6 +11,8 @@ from securebench.families.code_completion import is_python
 
 CONSTANTS = ("None", "0", "1", "True", "False", "''", "[]")
 PRINTED = ("", "0", "1", "-1", "YES", "NO")
+_EMPTIES = "[one.clear() for one in given if hasattr(one, 'clear')]"
+"""Tests that compute what they expect from an argument, after the call, then expect it of nothing."""
 _ARROW = re.compile(
     r"\s*`?\s*(?:==|=>|->|➞|→|=|#|(?:(?:it|this|we|you) )?(?:(?:should|must|will) )?(?:returns?|gives?|be|get|is))?"
     r"\s*[:=>`]*\s*"
@@ -51,6 +53,9 @@ def idle_programs(public: Mapping[str, Any], reads_input: bool) -> Iterator[Idle
         yield Idle(f"always returns {constant}", "J10", _function(entry, f"return {constant}"))
     yield Idle("returns its first argument", "J10", _function(entry, "return given[0] if given else None"))
     yield Idle("returns its last argument", "J10", _function(entry, "return given[-1] if given else None"))
+    for constant in ("0", "[]"):
+        body = f"{_EMPTIES}; return {constant}"
+        yield Idle(f"empties its arguments and returns {constant}", "J10", _function(entry, body))
     if table := examples(shown, entry.rpartition(".")[2]):
         body = f"return dict({table!r}).get(repr(given), {table[-1][1]!r})"
         yield Idle(f"knows the {len(table)} examples of the prompt", "P02", _function(entry, body))
