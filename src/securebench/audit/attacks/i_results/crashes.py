@@ -164,7 +164,7 @@ def _agents() -> list[Attack]:
     made = []
     for name, (how, program, reasons, clock) in _AGENTS.items():
         room = _ROOM | ({"timeout_seconds": _SHORT} if clock else {})
-        weak = replace(SMALL, wall_seconds=1.0) if clock else SMALL
+        weak = replace(SMALL, wall_seconds=0.5) if clock else SMALL
         attempt = Attempted(bench(question(HOSTILE, **room), program))
         control = OnlyFinished(program, weak)
         made.append(Attack("I06", name, how, attempt, HONEST_ANSWER, control, frozenset(reasons.split())))
@@ -175,7 +175,7 @@ def _candidates() -> list[Attack]:
     made = []
     for name, (how, source, reasons, clock) in _CANDIDATES.items():
         room = _ROOM | ({"timeout_seconds": 3} if clock else {})
-        weak = replace(SMALL, wall_seconds=1.0) if clock else SMALL
+        weak = replace(SMALL, wall_seconds=0.5) if clock else SMALL
         attempt = Attempted(bench(function(HOSTILE, **room), candidate(source)))
         control = OnlyAnswered(source, weak)
         made.append(Attack("I06", name, how, attempt, HONEST_CODE, control, frozenset(reasons.split())))
