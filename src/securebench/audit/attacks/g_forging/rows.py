@@ -68,7 +68,7 @@ THREATS = (
     Threat(
         "G11", "Candidate data is unpickled", _CODE, (Phase.EXTRACT, Phase.VERIFY),
         "Answers are decoded by a closed codec that builds plain values only and calls nothing.",
-        not_claimed="Tests that execute what a candidate returned (`eval`, `exec`, unpickling) run its code beside them.",
+        not_claimed="Tests that execute what a candidate returned (`eval`, `exec`, unpickling) run its code.",
     ),
     Threat(
         "G15", "Inputs and references are spoilt", _CODE, _VERIFY,
