@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from securebench.audit.suite.attack import End, Ground, Seen
-from securebench.sandboxes.base import Command, Limits, SandboxSpec
+from securebench.sandboxes.base import Command, Limits, SandboxSpec, Scratch
 
 SANDBOXES, STEP = 4, 50
 """A number that grows from each sandbox to the next, by no more than a busy machine opens meanwhile, is a count."""
@@ -30,7 +30,9 @@ class Count:
         seen: list[dict[str, str]] = []
         for number in range(SANDBOXES):
             env = self.told(number) if self.told is not None else {}
-            spec = SandboxSpec(root=ground.root, env=env, limits=Limits(wall_seconds=60))
+            place = Scratch("/work")  # as every agent has one
+            limits = Limits(wall_seconds=60)
+            spec = SandboxSpec(root=ground.root, mounts=(place,), env=env, cwd=place.target, limits=limits)
             async with ground.sandbox.open(spec) as session:
                 result = await session.run(Command(("python3", "-I", "-c", self.program)))
             if not result.ok:
