@@ -97,6 +97,8 @@ class _Scanner:
             self._at += 1
         if not header.strip():
             self._refuse("names no file", start)
+        if moved and not _are_named(header, moved):
+            self._refuse("names other files than its rename or copy", start)
         if self._line() == "GIT binary patch":
             self._binary()
             return Section(shown(header), ())
@@ -175,6 +177,12 @@ class _Scanner:
             blocks += 1
         if blocks not in (1, 2):
             self._refuse("must be a binary block of one or two parts")
+
+
+def _are_named(header: str, moved: dict[str, str]) -> bool:
+    """Whether a header names the two ends of a rename or copy, each behind one part that is left out."""
+    ends = [rf'"?[^/"]+/{re.escape(moved.get(end, "").strip(chr(34)))}"?' for end in ("from", "to")]
+    return re.fullmatch(" ".join(ends), header.rstrip()) is not None
 
 
 def _other(name: str) -> str:

@@ -72,7 +72,7 @@ def _ini_parts(text: str) -> list[str]:
         headers = [_HEADER.match(piece.strip()) for piece in line.splitlines()]
         if any(header is not None and _INI.fullmatch(header[1].strip().casefold()) for header in headers):
             inside = True
-        elif _CLEAR_HEADER.fullmatch(line.rstrip(" \t")):
+        elif len(headers) == 1 and _CLEAR_HEADER.fullmatch(line.rstrip(" \t")):
             inside = False
         if (inside and line.strip()) or _PLUG_INS.search(line):
             kept.append(line.rstrip())

@@ -104,6 +104,7 @@ async def run_in(ground: Ground, work: Path, script: str, stdin: bytes = b"") ->
             "PYTHONPATH": f"{ROOT}:{INSIDE}",
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": ROOT,
+            "PYTHONDONTWRITEBYTECODE": "1",
             "LC_ALL": "C.UTF-8",
         },
         cwd=ROOT,
