@@ -95,8 +95,8 @@ THREATS = (
         "What one attempt writes, listens on or shares is neither seen nor reached by another, at the same time or "
         "later.",
         not_claimed="Attempts that run at the same time share a kernel: they can signal by load and timing, and, in "
-        "the bubblewrap backend on the host's own root, by locks and watches on the same read-only files. A provider's "
-        "prompt cache is shared by all attempts that use its key.",
+        "the bubblewrap backend, by locks and watches on the read-only files that both see. A provider's prompt cache "
+        "is shared by all attempts that use its key.",
     ),
     Threat(
         "B50",
