@@ -1,10 +1,9 @@
-"""Class E: git and patches. No git runs on an agent's tree, a patch is judged by what it did, and the policy decides on
-what really changed. Positive controls run the plain way on the same tree or patch and are fooled."""
+"""Class E: git and patches, beyond the catalogue's attacks: what git does not show, how refusals are worded, and names
+that collide. Positive controls run the plain way on the same tree or patch and are fooled."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -91,37 +90,6 @@ def delta_of(work: Path, pristine: Tree, store: CandidateStore) -> Delta:
     return delta
 
 
-# -- E01, E02: configuration and attributes that make git run programs ---------------------------------------------
-
-DRIVERS = {
-    "fsmonitor": ("core.fsmonitor", {}, ("status",)),
-    "external diff": ("diff.external", {}, ("diff",)),
-    "filter": ("filter.x7.clean", {".gitattributes": "* filter=x7\n"}, ("add", "-A")),
-    "textconv": ("diff.y9.textconv", {".gitattributes": "* diff=y9\n"}, ("diff",)),
-    "hook": ("", {}, ("checkout", "-q", "-b", "other")),
-}
-
-
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_nothing_of_the_agents_repository_runs(
-    work: Path, pristine: Tree, store: CandidateStore, tmp_path: Path, driver: str
-) -> None:
-    marker = tmp_path / "marker"
-    setting, files, command = DRIVERS[driver]
-    script = f"touch {marker}; false"
-    if setting:
-        git(work, "config", setting, script)
-    else:
-        write(work, {".git/hooks/post-checkout": Program(f"#!/bin/sh\n{script}\n".encode())})
-    write(work, {"src/app.py": "changed\n", **files})
-    marker.unlink(missing_ok=True)
-    delta = delta_of(work, pristine, store)
-    assert "src/app.py" in delta.paths
-    assert not marker.exists()
-    git(work, *command, check=False)
-    assert marker.exists(), "positive control: git itself runs it"
-
-
 # -- E04: the reviewed diff differs from the tree ------------------------------------------------------------------
 
 
@@ -180,9 +148,6 @@ def test_stash_is_no_change(work: Path, pristine: Tree, store: CandidateStore) -
     assert not delta_of(work, pristine, store)
 
 
-# -- E06: patches that write elsewhere -----------------------------------------------------------------------------
-
-
 def new_file(path: str, text: str = "evil", header: str | None = None, mode: str = "100644") -> str:
     name = f"b/{path}"
     first = header or f"diff --git a/{path} b/{path}"
@@ -193,53 +158,6 @@ LINK_OUT = (
     "diff --git a/door b/door\nnew file mode 120000\n--- /dev/null\n+++ b/door\n@@ -0,0 +1 @@\n+src\n"
     "\\ No newline at end of file\n"
 )
-ESCAPES = {
-    "climbing": new_file("../escaped"),
-    "climbing later": new_file("src/../../escaped"),
-    "absolute": new_file(
-        "/tmp/securebench-escaped", header="diff --git a//tmp/securebench-escaped b//tmp/securebench-escaped"
-    ),
-    "git hooks": new_file(".git/hooks/pre-commit"),
-    "git in another spelling": new_file(".GIT/hooks/pre-commit"),
-    "nested git": new_file("src/.git/config"),
-    "through a link made before": LINK_OUT + new_file("door/written"),
-}
-
-
-@pytest.mark.parametrize("escape", ESCAPES)
-def test_patch_that_writes_elsewhere_is_refused(
-    pristine: Tree, store: CandidateStore, sandbox: Sandbox, escape: str
-) -> None:
-    with pytest.raises(CandidateError) as caught:
-        anyio.run(apply_patch, ESCAPES[escape], pristine, store, sandbox)
-    assert caught.value.reason is FailureReason.CANDIDATE_REFUSED
-    assert not Path("/tmp/securebench-escaped").exists()
-
-
-@pytest.mark.skipif(shutil.which("patch") is None, reason="GNU patch is not installed")
-def test_positive_control_patch_writes_a_hook(work: Path) -> None:
-    argv = ["patch", "-p1", "--batch", "-s"]
-    subprocess.run(argv, cwd=work, input=ESCAPES["git hooks"], text=True, check=False, capture_output=True, timeout=60)
-    assert (work / ".git/hooks/pre-commit").exists()
-
-
-# -- E07: header and body disagree ---------------------------------------------------------------------------------
-
-DISAGREEING = (
-    "diff --git a/src/app.py b/src/app.py\n--- a/tests/test_app.py\n+++ b/tests/test_app.py\n"
-    "@@ -1 +1 @@\n-assert True\n+pass\n"
-)
-
-
-def test_names_that_disagree_are_refused(pristine: Tree, store: CandidateStore, sandbox: Sandbox, work: Path) -> None:
-    with pytest.raises(CandidateError, match=r"line 1 of the patch says a/src/app\.py"):
-        anyio.run(apply_patch, DISAGREEING, pristine, store, sandbox)
-    shown = re.findall(r"^diff --git a/(\S+)", DISAGREEING, re.MULTILINE)
-    git(work, "apply", "-", stdin=DISAGREEING, check=False)
-    assert shown == ["src/app.py"]
-    assert (work / "tests/test_app.py").read_text() == "pass\n", "positive control: git obeys the body"
-
-
 # -- E09: sections without content lines ---------------------------------------------------------------------------
 
 RENAME = "diff --git a/{0} b/{1}\nsimilarity index 100%\nrename from {0}\nrename to {1}\n"
@@ -413,10 +331,3 @@ def test_what_fits_exactly_is_applied(pristine: Tree, store: CandidateStore, san
     [change] = delta_between(pristine, captured.tree).changed
     assert b"line 10\nfixed\nline 12\n" in store.read(change.after.digest, 10_000)
     assert not captured.left_out
-
-
-def test_positive_control_git_takes_drifted_and_embedded_patches(work: Path) -> None:
-    for case in ("drifted", "in prose"):
-        git(work, "checkout", "-q", "--", ".")
-        git(work, "apply", "-", stdin=LENIENT[case][0])
-        assert "fixed" in (work / "src/app.py").read_text()

@@ -165,6 +165,8 @@ HARMFUL = [
     # What ends a section for one reader and not for another.
     ("tox.ini", TOX, TOX + "[x] = 1\naddopts = -p evil\n"),
     ("tox.ini", TOX, TOX + "[] = 1\naddopts = -p evil\n"),
+    ("tox.ini", TOX, TOX + "[x\x0c y]\naddopts = -p evil\n"),
+    ("tox.ini", TOX, TOX + "[x\x85\ty]\naddopts = -p evil\n"),
     ("setup.cfg", "[coverage:run]\nx = 1\n", "[coverage:run]\nx = 1\x0b[y]\nplugins = evil\n"),
     ("setup.cfg", "[coverage:run]\nx = 1\n", "[coverage:run]\nx = 1\n[DEFAULT]\nplugins = evil\n"),
     ("setup.cfg", SETUP, "[options]\nentry_points =\n  [pytest11]\n  evil = evil\n" + SETUP),
@@ -304,3 +306,19 @@ def test_protected_directory_covers_what_lies_in_it() -> None:
     assert judge(policy, {"checks/a": "1"}, {"checks": "->src"}).of(Outcome.REFUSED)
     assert judge(policy, {"checks/a": "1"}, {"checks": "file"}).of(Outcome.REFUSED)
     assert EntryKind.FILE == "file"
+
+
+@pytest.mark.parametrize(
+    "path", ["testdata/x.json", "pkg/test-data/x", "unit_tests/x.py", "__fixtures__/x.js", "testcases/1.in", "golden/x"]
+)
+def test_data_of_tests_is_no_candidates_to_change(path: str) -> None:
+    assert outcome(path, ChangePolicy()) == "stripped"
+    assert outcome(path, ChangePolicy(allow_paths=(path,))) == "allowed"
+
+
+def test_many_links_through_many_others_are_judged_in_time() -> None:
+    links = [f"l{number:06}" for number in range(3000)]
+    targets = [*links[1:], links[0]]
+    entries = [TreeEntry.link(one, other + "/a" * 400) for one, other in zip(links, targets, strict=True)]
+    judgement = ChangePolicy(protected=frozenset({"tests/test_x.py"})).judge(Delta(tuple(entries)), lambda *_: b"")
+    assert len(judgement.of(Outcome.REFUSED)) == len(links)

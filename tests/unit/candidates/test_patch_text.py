@@ -84,9 +84,21 @@ def test_plain_patch_without_git_header_is_a_patch() -> None:
             FailureReason.CANDIDATE_REFUSED,
             "rename or copy",
         ),
+        ("diff --git a/o b/n\nrename from o\nrename to m\n", FailureReason.CANDIDATE_REFUSED, "rename or copy"),
+        ("diff --git a/o b/n\ncopy from p\ncopy to n\n", FailureReason.CANDIDATE_REFUSED, "rename or copy"),
+        ("diff --git a/o b/n\nrename to n\n", FailureReason.CANDIDATE_REFUSED, "rename or copy"),
     ],
 )
 def test_what_is_no_patch_is_refused(text: str, reason: FailureReason, message: str) -> None:
     with pytest.raises(CandidateError, match=message) as caught:
         check_patch(text)
     assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("header", "old", "new"),
+    [("a/o b/n", "o", "n"), ("old/d/o x new/d/n", "d/o x", "d/n"), (r'"a/\303\244" b/n', r'"\303\244"', "n")],
+)
+def test_rename_whose_names_agree_is_a_section(header: str, old: str, new: str) -> None:
+    [section] = check_patch(f"diff --git {header}\nsimilarity index 100%\nrename from {old}\nrename to {new}\n")
+    assert section.hunks == ()
