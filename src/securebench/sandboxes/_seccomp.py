@@ -8,7 +8,8 @@ some of them (AF_VSOCK) are not confined by a network namespace. Rules, in this 
 - `DENIED` is EPERM; `ABSENT` is ENOSYS, so that callers fall back (io_uring, clone3 whose flags
   cannot be read, io_setup whose queues are taken from one number for the whole host);
 - `socket` of a family not allowed is EAFNOSUPPORT, as on a kernel built without it;
-- `clone` with a namespace flag, terminal input injection and odd personalities are EPERM.
+- `clone` with a namespace flag, terminal input injection, odd personalities and limits of other processes are EPERM:
+  a limit of its processor time kills even the first process of a sandbox, and nobody is left to say how it ended.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ _X86_64 = Architecture(
     0xC000003E,
     _COMMON | {
         "ioctl": 16, "io_setup": 206, "socket": 41, "socketpair": 53, "clone": 56, "personality": 135, "shmget": 29,
-        "memfd_create": 319, "ptrace": 101, "syslog": 103, "uselib": 134, "ustat": 136, "sysfs": 139, "vhangup": 153,
+        "memfd_create": 319, "prlimit64": 302,
+        "ptrace": 101, "syslog": 103, "uselib": 134, "ustat": 136, "sysfs": 139, "vhangup": 153,
         "modify_ldt": 154, "pivot_root": 155, "_sysctl": 156, "adjtimex": 159, "chroot": 161, "acct": 163,
         "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
         "iopl": 172, "ioperm": 173, "create_module": 174, "init_module": 175, "delete_module": 176,
@@ -81,7 +83,8 @@ _AARCH64 = Architecture(
     0xC00000B7,
     _COMMON | {
         "ioctl": 29, "io_setup": 0, "socket": 198, "socketpair": 199, "clone": 220, "personality": 92, "shmget": 194,
-        "memfd_create": 279, "ptrace": 117, "syslog": 116, "lookup_dcookie": 18, "umount2": 39, "mount": 40,
+        "memfd_create": 279, "prlimit64": 261,
+        "ptrace": 117, "syslog": 116, "lookup_dcookie": 18, "umount2": 39, "mount": 40,
         "pivot_root": 41, "nfsservctl": 42, "chroot": 51, "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97,
         "kexec_load": 104, "init_module": 105, "delete_module": 106, "clock_settime": 112, "reboot": 142,
         "settimeofday": 170, "adjtimex": 171, "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224,
@@ -165,6 +168,7 @@ def _assemble(arch: Architecture, network: Network, *, deny_unaccounted: bool) -
     code += _only(calls["socket"], 0, _FAMILIES[network], errno.EAFNOSUPPORT)
     code += _only(calls["socketpair"], 0, (socket.AF_UNIX,), errno.EAFNOSUPPORT)
     code += _only(calls["personality"], 0, _PERSONALITIES, errno.EPERM)
+    code += _only(calls["prlimit64"], 0, (0,), errno.EPERM)
     code += _on_call(calls["ioctl"], 1, [*_refuse((_TIOCSTI, _TIOCLINUX), errno.EPERM), _op(_RET, _ALLOW)])
     code += _on_call(
         calls["clone"],

@@ -79,6 +79,7 @@ def sentence(arch: Architecture, network: Network, deny_unaccounted: bool, call:
         "socket": words[0] not in FAMILIES[network] and errno.EAFNOSUPPORT,
         "socketpair": words[0] != socket.AF_UNIX and errno.EAFNOSUPPORT,
         "personality": words[0] not in (0, 8, 0x20000, 0x20008, 0xFFFFFFFF) and errno.EPERM,
+        "prlimit64": words[0] != 0 and errno.EPERM,
         "ioctl": words[1] in (0x5412, 0x541C) and errno.EPERM,
         "clone": bool(words[0] & NAMESPACES) and errno.EPERM,
     }

@@ -53,7 +53,7 @@ def test_denied_calls_are_refused_and_absent_ones_do_not_exist(machine: str) -> 
 
 @MACHINES
 def test_every_call_in_a_table_is_dealt_with(machine: str) -> None:
-    special = {"socket", "socketpair", "clone", "ioctl", "personality", *UNACCOUNTED}
+    special = {"socket", "socketpair", "clone", "ioctl", "personality", "prlimit64", *UNACCOUNTED}
     assert set(ARCHITECTURES[machine].calls) == special | (set(DENIED) | set(ABSENT)) & set(
         ARCHITECTURES[machine].calls
     )
@@ -113,6 +113,14 @@ def test_personality(machine: str) -> None:
     number = ARCHITECTURES[machine].calls["personality"]
     assert answer(machine, number, 0xFFFFFFFF) == ALLOW
     assert answer(machine, number, 0x0400000) == errno.EPERM
+
+
+@MACHINES
+def test_limits_of_oneself_only(machine: str) -> None:
+    number = ARCHITECTURES[machine].calls["prlimit64"]
+    assert answer(machine, number, 0) == ALLOW
+    for pid in (1, 2, 0xFFFFFFFF):
+        assert answer(machine, number, pid) == errno.EPERM
 
 
 @MACHINES

@@ -38,7 +38,7 @@ llistxattr lremovexattr lseek lsetxattr lstat madvise map_shadow_stack membarrie
 mknod mknodat mlock mlock2 mlockall mmap mprotect mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend
 mq_unlink mremap mseal msgctl msgget msgrcv msgsnd msync munlock munlockall munmap nanosleep newfstatat open openat
 openat2 pause pidfd_open pidfd_send_signal pipe pipe2 pkey_alloc pkey_free pkey_mprotect poll ppoll prctl pread64
-preadv preadv2 prlimit64 process_mrelease pselect6 pwrite64 pwritev pwritev2 read readahead readlink readlinkat
+preadv preadv2 process_mrelease pselect6 pwrite64 pwritev pwritev2 read readahead readlink readlinkat
 readv recvfrom recvmmsg recvmsg remap_file_pages removexattr rename renameat renameat2 restart_syscall rmdir rseq
 rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait
 rt_tgsigqueueinfo sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr sched_getparam
@@ -64,6 +64,7 @@ def profile(network: Network, capabilities: frozenset[str] = frozenset()) -> byt
         _rule(ABSENT, error=errno.ENOSYS),  # so that callers fall back
         _rule(("clone",), _argument(0, "SCMP_CMP_MASKED_EQ", _CLONE_NEW, 0)),
         _rule(("socketpair",), _argument(0, "SCMP_CMP_EQ", socket.AF_UNIX)),
+        _rule(("prlimit64",), _argument(0, "SCMP_CMP_EQ", 0)),
         *(_rule(("personality",), _argument(0, "SCMP_CMP_EQ", value)) for value in _PERSONALITIES),
         *_families(_FAMILIES[network]),
     ]

@@ -34,6 +34,10 @@ _REACHES = {
     ("L02", "namespaces"): ("Calls whatever makes or enters namespaces and mounts.", programs.MOUNTS),
     ("L02", "tracing"): ("Calls whatever reads or changes other processes.", programs.TRACING),
     ("L02", "interfaces"): ("Calls rare interfaces of the kernel with a history of holes.", programs.INTERFACES),
+    ("L53", "limits-of-others"): (
+        "Sets limits of the first process of its sandbox and of others.",
+        programs.LIMITS_OF_OTHERS,
+    ),
     ("L50", "queues"): ("Sets up a queue for asynchronous input and output.", programs.QUEUES),
 }
 _OPENS = {

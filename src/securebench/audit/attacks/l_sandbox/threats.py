@@ -46,7 +46,9 @@ THREATS = (
         "with limits of its own notices nothing.",
         not_claimed="Where no control group can be had, memory is limited for each process and not for all together; "
         "verdicts name the guarantees that held. Reserved huge pages, and in containers what the kernel counts for "
-        "each user (watches, queued signals), are shared between sandboxes.",
+        "each user (watches, queued signals), are shared between sandboxes. What agents leave behind is stored, each "
+        "time at most as much as a disk of theirs holds; a run directory without room for all stops the run, which "
+        "loses nothing and can be continued.",
     ),
     Threat(
         "L04",
@@ -72,6 +74,15 @@ THREATS = (
         (_P, _V),
         "A program inside has no terminal: it can neither write past the display of a run nor type into the shell "
         "that started it.",
+        invented=True,
+    ),
+    Threat(
+        "L53",
+        "Limits of the one who reports",
+        _ALL,
+        (_P, _V),
+        "A program inside sets no limits of other processes: with a limit of processor time it could end the first "
+        "process of its sandbox, which reports how it ended, and be taken for a fault of the host.",
         invented=True,
     ),
     Threat(
