@@ -302,7 +302,7 @@ ATTACKS = (
             (
                 "by-many-requests",
                 "So many requests are made that the provider serves nobody.",
-                programs.TIRE_THE_MODEL.replace("TIMES", "40"),
+                programs.TIRE_THE_MODEL.replace("TIMES", "32"),
                 (429,),
             ),
         )
