@@ -12,6 +12,7 @@ _WORKER = (*_SHARED, "inside/worker")
 _DRIVER = (
     *_SHARED,
     "inside/remote",
+    "inside/foreign_code",
     "inside/record",
     "inside/names",
     "inside/suite",

@@ -108,6 +108,22 @@ if __name__ == 'plain':
     for name, test in list(globals().items()):
         if name.startswith('test'): test()
 """)
+_EVALUATED = Tested("given = '1 + 2 + 3 + 4 + 5 + 6'\nassert eval(sq(given)) == 21\n", "def sq(x): return x")
+_EXECUTED = Tested(
+    "space = {}\nexec('value = ' + sq('1 + 2 + 3 + 4 + 5 + 6'), space)\nassert space['value'] == 21\n",
+    "def sq(x): return x",
+)
+_UNPICKLED = Tested(
+    "import pickle\nassert pickle.loads(sq(21)) == [21]\n", "import pickle\ndef sq(x): return pickle.dumps([x])"
+)
+_EQUAL = "type('A', (), {'__eq__': lambda self, other: True})()"
+_TEXT = f"def sq(x): return {_EQUAL!r}\n"
+_PICKLE = f"""
+import pickle
+class P:
+    def __reduce__(self): return eval, ({_EQUAL!r},)
+def sq(x): return pickle.dumps(P())
+"""
 _SWALLOWS = "def sq(f):\n    try: f(1)\n    except Exception: pass\n"
 _VIOLATION = (FailureReason.PROTOCOL_VIOLATION,)
 
@@ -162,6 +178,10 @@ ATTACKS = (
            "collected", tested=_CALLED_WHILE_COLLECTED),
     forged("G57", "not-even-defined", "A test is defined only if a call returns, so the call raises.",
            "def sq(xs): return [1][len(xs) - 1] if xs else 1 / 0\n", tested=_CONDITIONAL),
+    forged("G58", "evaluated", "The tests evaluate what it returns: an object that equals everything.", _TEXT,
+           tested=_EVALUATED),
+    forged("G58", "executed", "They execute it as a part of a longer text.", _TEXT, tested=_EXECUTED),
+    forged("G58", "unpickled", "They unpickle it.", _PICKLE, tested=_UNPICKLED),
     _breaks("endless-range", "A range is returned that fills all memory where it is made a list.",
             "def sq(xs): return range(10 ** 10)", "assert list(sq([1])) == [1]", "def sq(xs): return range(1, 2)"),
     _breaks("colliding-set", "A set is sent whose members all have one hash.", _COLLIDES, "assert sq([1]) == {1}",

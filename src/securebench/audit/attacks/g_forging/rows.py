@@ -68,7 +68,6 @@ THREATS = (
     Threat(
         "G11", "Candidate data is unpickled", _CODE, (Phase.EXTRACT, Phase.VERIFY),
         "Answers are decoded by a closed codec that builds plain values only and calls nothing.",
-        not_claimed="Tests that execute what a candidate returned (`eval`, `exec`, unpickling) run its code.",
     ),
     Threat(
         "G15", "Inputs and references are spoilt", _CODE, _VERIFY,
@@ -152,5 +151,12 @@ THREATS = (
         invented=True,
         not_claimed="Under pytest the tests are those that are collected, also where conditions in the tests' own text "
         "ask the candidate which to define.",
+    ),
+    Threat(
+        "G58", "Tests that execute what they are given", _CODE, _VERIFY,
+        "A suite that would evaluate, unpickle or start a text of the candidate's is stopped before that text runs.",
+        invented=True,
+        not_claimed="Python has to report the execution: an interpreter that the tests bring themselves does not, and "
+        "pieces of fewer than sixteen bytes are not recognised.",
     ),
 )  # fmt: skip

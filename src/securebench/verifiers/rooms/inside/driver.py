@@ -7,6 +7,7 @@ from typing import Any
 
 from securebench.verifiers.rooms.codec import decode, encode
 from securebench.verifiers.rooms.inside.cases import run_cases, values_of
+from securebench.verifiers.rooms.inside.foreign_code import watch
 from securebench.verifiers.rooms.inside.late_site import add_site_packages_late
 from securebench.verifiers.rooms.inside.names import PROMPT
 from securebench.verifiers.rooms.inside.pipe import Pipe, take_channel
@@ -29,6 +30,7 @@ def drive(start: dict[str, Any], pipe: Pipe) -> dict[str, Any]:
     """One suite from its start message to its report."""
     link = Link(pipe, {TESTS, PROMPT})
     recorder = Recorder(link, start["shared"])
+    watch([start.get("code", ""), *(case.get("predicate", "") for case in start.get("cases", ()))], link)
     report: dict[str, Any] = {"pack": None, "loaded": True}
     try:
         if start["style"] == "cases":

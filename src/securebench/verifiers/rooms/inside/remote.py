@@ -54,6 +54,7 @@ class Link:
         self.stale = False
         self.asserted = False  # a function of the tests found something wrong while the candidate called it
         self.may_stop = False  # these tests speak of StopIteration themselves
+        self.watch: Any = None  # on what is executed, where these tests speak of that
         self.nested = 0
         self.passed: list[Any] = []
         self.passed_places: dict[int, int] = {}
@@ -91,9 +92,12 @@ class Link:
 
     def packed(self, message: list[Any]) -> bytes:
         try:
-            return encode(message, self.keep)
+            data = encode(message, self.keep)
         except CodecError as error:
             raise CannotCross(str(error)) from None
+        if self.watch is not None:
+            self.watch.sent(data)
+        return data
 
     def fresh(self) -> None:
         """Have the host start another worker, with the candidate's code loaded. Raises what loading raised."""
@@ -111,6 +115,8 @@ class Link:
         if data is None or data[:1] != b"W":
             # The host says why in its own message, and keeps its own account of it.
             raise self.fail("gone" if data is None else str(decode(data[1:])))
+        if self.watch is not None:
+            self.watch.received(data)
         try:
             message = decode(data[1:], self.find)
         except CodecError as error:
