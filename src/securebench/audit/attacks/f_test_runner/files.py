@@ -161,13 +161,15 @@ FILES = (
         "tests-that-cannot-fail",
         "The hidden tests' places are taken by tests of the same names that check nothing.",
         easy_tests,
-        weak=fooled_as_found,
+        (UNITTEST,),
+        fooled_as_found,
     ),
     Cheat(
         "F06",
         "setup-py",
         "setup.py overwrites the tests when the project is built.",
         _overwritten_by_setup,
+        runners=(UNITTEST,),
         weak=_after(_SETUP_PY),
     ),
     Cheat(
@@ -175,6 +177,7 @@ FILES = (
         "makefile",
         "A target of the Makefile copies other tests over the hidden ones.",
         _overwritten_by_make,
+        runners=(UNITTEST,),
         weak=_after(_MAKE),
     ),
     Cheat(
@@ -182,6 +185,7 @@ FILES = (
         "requirement-beneath-the-repository",
         "requirements.txt names a directory that holds another test runner.",
         _vendored,
+        runners=(UNITTEST,),
         weak=_after(_INSTALL),
     ),
     Cheat(
