@@ -13,7 +13,7 @@ from securebench.verifiers.rooms import codec, libraries
 from securebench.verifiers.rooms.files import driver_program, worker_program
 from securebench.verifiers.rooms.inside.cases import same
 from securebench.verifiers.rooms.inside.names import free_names, prompt_helpers, wanted_names
-from securebench.verifiers.rooms.inside.remote import exception, exception_class, settle
+from securebench.verifiers.rooms.inside.remote import Link, exception, exception_class, settle
 from securebench.verifiers.rooms.libraries import needs_pytest, takes_fixtures
 
 INSIDE = [Path(codec.__file__), *sorted(Path(codec.__file__).parent.joinpath("inside").glob("*.py"))]
@@ -138,3 +138,28 @@ def test_without_pytest_the_message_names_the_extra(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(libraries, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"securebench\[pytest\]"):
         libraries.pytest_mounts()
+
+
+class _Guesses:
+    """A worker's line on which the answers to the next questions lie before they are asked."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.asked: list[int] = []
+        self._waiting = [b"W" + codec.encode([number, "value", 14, None, ""]) for number in numbers]
+
+    def send(self, data: bytes) -> None:
+        self.asked.append(codec.decode(data[1:])[0])
+
+    def receive(self) -> bytes:
+        return self._waiting.pop(0)
+
+
+def test_nobody_can_answer_what_was_not_asked_yet() -> None:
+    asked: list[int] = []
+    for _ in range(3):
+        pipe = _Guesses([*asked[-1:], 1, 2])
+        with pytest.raises(BaseException, match="not an answer to what was asked"):
+            Link(pipe, set()).request("call", None)  # type: ignore[arg-type]
+        asked += pipe.asked
+    assert len(set(asked)) == 3
+    assert max(asked) > 2**32

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from os import urandom as _random  # before pack code runs, which may make chance repeatable
 from typing import Any, Optional
 
 from securebench.verifiers.rooms.codec import CodecError, Opaque, Thrown, ThrownType, decode, encode
@@ -46,7 +47,6 @@ class Link:
 
     def __init__(self, pipe: Pipe, test_modules: set[str]) -> None:
         self.pipe, self.test_modules = pipe, test_modules
-        self.number = 0
         self.generation = 0
         self.requests = 0
         self.lost: Optional[str] = None
@@ -63,8 +63,7 @@ class Link:
         """Ask the worker. Raises what the candidate raised, WorkerLost, CannotCross."""
         if self.lost is not None:
             raise WorkerLost(self.lost)
-        self.number += 1
-        number = self.number
+        number = int.from_bytes(_random(7), "big")  # nobody can answer what was not asked yet
         self.requests += operation not in ("names", "entry")
         self.pipe.send(b"W" + self.packed([number, operation, *rest]))
         while True:
@@ -102,7 +101,6 @@ class Link:
     def fresh(self) -> None:
         """Have the host start another worker, with the candidate's code loaded. Raises what loading raised."""
         self.generation += 1
-        self.number = 0
         self.lost = None
         self.passed, self.passed_places = [], {}
         self.pipe.send(b"H" + encode(["fresh"]))
