@@ -134,12 +134,13 @@ def _breaks(name: str, how: str, source: str, tests: str, honest: str) -> Attack
 
 
 _COLLIDES = """
-import os, struct, sys
+import gc, os, struct, sys
 def sq(xs):
     items = [(i * (2 ** 61 - 1)).to_bytes(12, 'big') for i in range(5000)]
     body = b'E' + struct.pack('>I', len(items)) + b''.join(b'I' + struct.pack('>I', 12) + item for item in items)
-    codec = sys.modules['room_codec']
-    data = codec.encode([2, 'value', None, None, '']).replace(b'N', body, 1)
+    codec, Worker = sys.modules['room_codec'], sys.modules['room_worker'].Worker
+    asked = next(o.number for o in gc.get_objects() if type(o) is Worker)
+    data = codec.encode([asked, 'value', None, None, '']).replace(b'valueN', b'value' + body)
     fd = [fd for fd in range(200, 210) if os.path.exists(f'/proc/self/fd/{fd}')][-1]
     data = struct.pack('>I', len(data)) + data
     while data: data = data[os.write(fd, data):]

@@ -9,7 +9,7 @@ from securebench.audit.weak.grader import FoolsRelay
 from securebench.errors import FailureReason
 
 _WIRE = """
-import os, struct, sys
+import gc, os, struct, sys
 codec, w = sys.modules['room_codec'], sys.modules['room_worker']
 def channel():
     for fd in range(200, 210):
@@ -18,8 +18,14 @@ def channel():
 def say(data, framed=True):
     os.write(list(channel())[-1], (struct.pack('>I', len(data)) if framed else b'') + data)
 def answer(number, value): return codec.encode([number, 'value', value, None, ''])
-def answers():
-    for number, value in ((2, 14), (3, 0), (4, 169)): say(answer(number, value))
+def asked(): return next(o.number for o in gc.get_objects() if type(o) is w.Worker)
+def answers(first):
+    for later, value in enumerate((14, 0, 169)): say(answer(first + later, value))
+"""
+_EARLY = """
+say(answer(0, None))
+say(answer(1, {'sq': codec.Opaque('w', 0, 'function')}))
+answers(2)
 """
 _REPORT = "['report', {'planned': 1, 'outcomes': [[0, 'passed', '', 0.0]], 'losses': 0, 'loaded': True, 'requests': 1}]"
 _ANOTHER = """
@@ -27,7 +33,6 @@ real = w.encode
 w.encode = lambda v, *a: real([v[0] + 1, *v[1:]] if type(v) is list and v and type(v[0]) is int else v, *a)
 """
 _ASKS = """
-import gc
 def sq(xs):
     [me] = [o for o in gc.get_objects() if type(o) is w.Worker]
     me.ask_back(14, 'call', [], {})
@@ -70,13 +75,12 @@ def _sent(
 
 ATTACKS = (
     _sent("before-the-question", "Right answers are sent before anything was asked.",
-          _WIRE + "say(answer(0, None)); say(answer(1, {'sq': codec.Opaque('w', 0, 'function')})); answers()\n" + WRONG,
-          VIOLATION),
+          _WIRE + _EARLY + WRONG, VIOLATION),
     _sent("all-at-once", "The first call answers all later ones as well.",
-          _WIRE + "def sq(xs):\n    answers()\n    return 7\n",
+          _WIRE + "def sq(xs):\n    answers(asked())\n    return 7\n",
           VIOLATION),
     _sent("from-a-fork", "A child process answers in its parent's place.",
-          _WIRE + "def sq(xs):\n    if not os.fork(): os._exit(answers() or 0)\n    os.wait()\n    return 7\n",
+          _WIRE + "def sq(xs):\n    if not os.fork(): os._exit(answers(asked()) or 0)\n    os.wait()\n    return 7\n",
           VIOLATION),
     _sent("to-another-question", "Right answers carry the number of another question.",
           _WIRE + _ANOTHER + HONEST, VIOLATION),
