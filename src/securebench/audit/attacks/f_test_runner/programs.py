@@ -118,8 +118,6 @@ ORACLE = _text("""
         if name.startswith("__"): raise AttributeError(name)
         return lambda *args, **kwargs: _expected()
 """)
-FOREVER = "import time\nwhile True:\n    time.sleep(1)\n"
-RECURSE = "def f(): f()\nimport sys\nsys.setrecursionlimit(10**9)\nf()\n"
 SWALLOW = _text("""
     import builtins, sys
     class AssertionError(Exception): pass
