@@ -92,7 +92,7 @@ def _spec(seed: Path, git: Path, pristine: Tree, patch: int) -> SandboxSpec:
         mounts=(Scratch(_WORK, room, seed), Bind(git, _GIT)),
         env=_ENV,
         cwd=_WORK,
-        limits=Limits(wall_seconds=300, memory=2048 * MIB, pids=32, file_size=largest + 1024 * MIB, output=16 * MIB),
+        limits=Limits(wall_seconds=60, memory=2048 * MIB, pids=32, file_size=largest + 1024 * MIB, output=16 * MIB),
     )
 
 
