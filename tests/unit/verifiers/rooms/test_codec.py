@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from securebench.verifiers.rooms import codec
 from securebench.verifiers.rooms.codec import (
     MAX_DEPTH,
     MAX_FRAME,
@@ -17,6 +18,7 @@ from securebench.verifiers.rooms.codec import (
     Opaque,
     Thrown,
     ThrownType,
+    class_names,
     decode,
     encode,
     frame,
@@ -97,7 +99,7 @@ def test_a_subclass_crosses_as_what_it_is_made_of(lying: Any, truth: Any) -> Non
 
 
 def test_what_is_not_plain_does_not_cross_by_itself() -> None:
-    for value in (object(), lambda: 1, (x for x in []), [object()], {"a": object()}):
+    for value in (object(), lambda: 1, (x for x in []), [object()], {"a": object()}, _Int):
         with pytest.raises(CodecError):
             encode(value)
     assert decode(encode([object()], keep=lambda _: Opaque("w", 7, "object", ("T",))))[0].key() == (
@@ -111,7 +113,87 @@ def test_what_is_not_plain_does_not_cross_by_itself() -> None:
 def test_exceptions_are_names_and_plain_arguments() -> None:
     thrown = decode(encode(Thrown(("E", "Exception"), "why", (1, "a"))))
     assert thrown.key() == (("E", "Exception"), "why", (1, "a"))
+    assert decode(encode(Thrown(("E",), "why"))).key() == (("E",), "why", None)
     assert decode(encode(ThrownType(("E", "Exception")))).names == ("E", "Exception")
+
+
+def test_a_class_is_its_names_and_no_more_of_them_than_fit() -> None:
+    assert class_names(_Int) == ("_Int", "int", "object")
+    cls: type = object
+    for _ in range(30):
+        cls = type("x" * 300, (cls,), {})
+    assert class_names(cls) == ("x" * 200,) * 20
+
+
+def _tuples(levels: int) -> Any:
+    value: Any = None
+    for _ in range(levels):
+        value = (value,)
+    return value
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [
+        lambda inner: [inner],
+        lambda inner: {inner: 1},
+        lambda inner: {1: inner},
+        lambda inner: Thrown(("E",), "", inner),
+    ],
+    ids=["in a list", "in a key", "in a value", "in an exception"],
+)
+def test_depth_ends_at_the_same_level_when_writing_and_when_reading(
+    outer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode(encode(outer(_tuples(MAX_DEPTH - 1))))
+    with pytest.raises(CodecError):
+        encode(outer(_tuples(MAX_DEPTH)))
+    monkeypatch.setattr(codec, "MAX_DEPTH", MAX_DEPTH + 1)
+    data = encode(outer(_tuples(MAX_DEPTH)))
+    monkeypatch.undo()
+    with pytest.raises(CodecError):
+        decode(data)
+
+
+def test_what_is_kept_counts_as_a_level() -> None:
+    encode([object()], keep=lambda _: _tuples(MAX_DEPTH - 2))
+    with pytest.raises(CodecError):
+        encode([object()], keep=lambda _: _tuples(MAX_DEPTH - 1))
+
+
+@pytest.mark.parametrize("value", [[[0] * 4, (0,) * 4], [{1: 0, 2: 0}, {1, 2}, [0] * 3], [[], [], *[0] * 8]])
+def test_items_are_counted_over_the_whole_message(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MAX_ITEMS", 10)
+    data = encode(value)
+    assert decode(data) == value
+    monkeypatch.setattr(codec, "MAX_ITEMS", 9)
+    with pytest.raises(CodecError):
+        encode(value)
+    with pytest.raises(CodecError):
+        decode(data)
+
+
+def test_a_frame_may_be_exactly_as_large_as_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MAX_FRAME", 100)
+    largest = encode("x" * 95)
+    assert len(largest) == 100
+    assert decode(largest) == "x" * 95
+    assert frame(largest) == _length(100) + largest
+    frames = Frames(limit=100)
+    frames.add(frame(largest))
+    assert frames.next() == largest
+    for too_large in ("x" * 96, ["x" * 50, "x" * 50]):
+        with pytest.raises(CodecError):
+            encode(too_large)
+
+
+@pytest.mark.parametrize("bits", [8 * MAX_INTEGER - 2, 7, 8, 15, 16])
+def test_integers_take_as_many_bytes_as_they_need(bits: int) -> None:
+    data = encode(1 << bits)
+    assert decode(data) == 1 << bits
+    assert len(data) == 5 + bits // 8 + 1 + (bits % 8 == 7)
+    with pytest.raises(CodecError):
+        encode(1 << (8 * MAX_INTEGER - 1))
 
 
 def test_limits_hold_when_writing() -> None:
@@ -150,6 +232,18 @@ HOSTILE = {
     "a type that is none": b"Y" + b"S" + _length(4) + b"open",
     "a type of another module": b"Y" + b"S" + _length(2) + b"os",
     "an exception without a name": b"X" + b"U" + _length(0) + b"S" + _length(0) + b"N",
+    "an exception class without a name": b"Q" + b"U" + _length(0),
+    "an exception whose arguments are a list": b"X"
+    + b"U"
+    + _length(1)
+    + b"S"
+    + _length(0)
+    + b"S"
+    + _length(0)
+    + b"L"
+    + _length(0),
+    "a name that is no text": b"Q" + b"U" + _length(1) + b"N",
+    "a range of texts": b"G" + (b"S" + _length(1) + b"1") * 3,
     "an object of half": b"O" + b"S" + _length(1) + b"w",
     "a frame too large": b"B" + _length(MAX_FRAME) + b"x" * MAX_FRAME,
 }
@@ -170,6 +264,13 @@ def test_frames_are_cut_wherever_the_bytes_are() -> None:
             found.append(message)
     assert found == [b"one", b"", b"three"]
     assert not frames.buffer
+
+
+def test_messages_that_arrive_together_are_told_apart() -> None:
+    frames = Frames()
+    frames.add(frame(b"one") + frame(b"two") + b"\0")
+    assert [frames.next(), frames.next(), frames.next()] == [b"one", b"two", None]
+    assert frames.buffer == b"\0"
 
 
 def test_a_frame_too_long_is_refused_before_it_arrives() -> None:
