@@ -7,9 +7,11 @@ import json
 import pytest
 
 from securebench._canonical import digest_bytes
+from securebench.candidates import _protected
 from securebench.candidates.change_decision import Outcome
 from securebench.candidates.change_policy import ChangePolicy, Judgement
 from securebench.candidates.tree import Delta, EntryKind, Tree, TreeEntry, apply_delta, delta_between
+from securebench.errors import CandidateError, FailureReason
 from securebench.families.repo_patch import CandidatePolicy
 
 BLOBS: dict[str, bytes] = {}
@@ -208,16 +210,66 @@ def test_directory_of_plug_ins_under_another_name_may_not_be_linked_to() -> None
 
 @pytest.mark.parametrize(
     "path", ["pkg/test_gold/__init__.py", "pkg/test_gold.cpython-311-x86_64-linux-gnu.so", "pkg/test_gold.pyd",
-             "pkg/__pycache__/test_gold.cpython-311.pyc", "PKG/Test_Gold/__init__.so", "pkg/test_gold.pyc"],
+             "pkg/__pycache__/test_gold.cpython-311.pyc", "PKG/Test_Gold/__init__.so", "pkg/test_gold.pyc", "pkg/test_gold"],
 )  # fmt: skip
 def test_what_is_loaded_instead_of_a_protected_file_is_stripped_whatever_is_allowed(path: str) -> None:
     everything = ChangePolicy(allow_paths=("**",), protected=frozenset({"pkg/test_gold.py"}))
     assert outcome(path, everything) == "stripped"
     assert outcome("pkg/test_gold/data.json", everything) == "allowed", "Python does not look there"
     assert outcome("pkg/test_golden.so", everything) == "allowed"
+    assert outcome("pkg/test_gold.txt", everything) == "allowed"
     assert outcome("other/test_gold/__init__.py", everything) == "allowed"
     if "pyc" not in path:
         assert outcome(path, ChangePolicy(allow_paths=("**",))) == "allowed", "positive control: without protection"
+
+
+GOLD = ChangePolicy(protected=frozenset({"tests/gold.py"}))
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        {"a": "->tests/gold.py"},
+        {"a": "->Tests/GOLD.py"},
+        {"pkg/a": "->../tests/gold.py"},
+        {"pkg/deep/a": "->.././/../tests/gold.py"},
+        {"a": "->pkg/b", "pkg/b": "->../tests/gold.py"},
+        {"a": "->d/gold.py", "d": "->tests"},
+        {"a": "->x/d/gold.py", "x/d": "->../tests"},
+    ],
+)
+def test_link_that_leads_to_a_protected_path_is_refused(links: dict[str, str | None]) -> None:
+    first = next(iter(links))
+    refused = {decision.path: decision.reason for decision in judge(GOLD, {}, links).of(Outcome.REFUSED)}
+    assert refused[first] == "is a link that leads to a protected path"
+
+
+@pytest.mark.parametrize(
+    "links",
+    [{"a": "->tests/other.py"}, {"pkg/a": "->tests/gold.py"}, {"pkg/deep/a": "->../tests/gold.py"}, {"d": "->pkg"}],
+)
+def test_link_that_leads_elsewhere_is_not(links: dict[str, str | None]) -> None:
+    assert not judge(GOLD, {}, links).of(Outcome.REFUSED)
+
+
+def test_protected_file_may_be_written_over_but_not_be_a_link() -> None:
+    for before in ({}, {"tests/gold.py": "1"}):
+        assert judge(GOLD, before, {"tests/gold.py": "2"}).of(Outcome.STRIPPED)
+        assert judge(GOLD, before, {"tests/gold.py": "->evil.py"}).of(Outcome.REFUSED)
+
+
+def test_link_through_a_few_long_others_is_refused_by_what_they_add_up_to() -> None:
+    after: dict[str, str | None] = {f"l{number}": f"->l{number + 1}{'/x' * 500}" for number in range(8)}
+    refused = {decision.path: decision.reason for decision in judge(GOLD, {}, after).of(Outcome.REFUSED)}
+    assert refused["l0"] == "is a link that leads through too many others"
+    assert "l7" not in refused
+
+
+def test_many_links_to_long_paths_are_refused_by_what_they_add_up_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_protected, "_MAX_PARTS_OF_ALL", 1000)
+    after: dict[str, str | None] = {f"l{number:02}": "->" + "x/" * 98 + "x" for number in range(12)}
+    refused = {decision.path for decision in judge(GOLD, {}, after).of(Outcome.REFUSED)}
+    assert refused == {"l10", "l11"}
 
 
 def test_links_that_lead_through_very_many_others_are_refused_in_bounded_time() -> None:
@@ -283,6 +335,18 @@ def test_every_decision_is_recorded() -> None:
     }
     assert (record["allowed_count"], record["stripped_count"], record["refused_count"]) == (4, 1, 1)
     assert record["delta"] == judgement.delta.digest != record["allowed_delta"]
+
+
+def test_refusals_are_the_candidates_failure_and_named() -> None:
+    judge(GOLD, {}, {"src/a.py": "1", "conftest.py": "1"}).check()
+    refused: dict[str, str | None] = {f"link{number}": "->tests/gold.py" for number in range(5)}
+    reason = "is a link that leads to a protected path"
+    for count, more in ((3, ""), (5, " (and 2 more)")):
+        judgement = judge(GOLD, {}, dict(list(refused.items())[:count]))
+        with pytest.raises(CandidateError) as caught:
+            judgement.check()
+        assert caught.value.reason is FailureReason.CANDIDATE_REFUSED
+        assert str(caught.value).endswith(f"link0 {reason}; link1 {reason}; link2 {reason}{more}")
 
 
 def test_policy_of_nothing_is_the_default() -> None:

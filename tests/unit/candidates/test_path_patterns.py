@@ -25,7 +25,9 @@ from securebench.candidates.path_patterns import PathPatterns
         ("*a*b*", ["ab", "xaxbx", "d/aabb"], ["ba", "a/b"]),
         ("a?c", ["abc"], ["ac", "a/c", "abbc"]),
         ("[a-c]x", ["ax", "cx"], ["dx", "-x"]),
-        ("[!a]x", ["bx"], ["ax", "/x"]),
+        ("[!a]x", ["bx", "!x"], ["ax", "/x"]),
+        ("[a!]x", ["ax", "!x"], ["bx"]),
+        ("x[a][bc]", ["xab", "xac"], ["ab", "xa", "xa]", "xa[bc]"]),
         ("[]x", ["[]x"], ["x"]),
         ("a.b", ["a.b"], ["axb"]),
         ("a+(b)", ["a+(b)"], ["aab"]),
@@ -51,6 +53,10 @@ def test_giving_compares_as_written_and_taking_compares_canonical_keys() -> None
 def test_pattern_that_cannot_be_meant_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         PathPatterns.of([pattern])
+
+
+def test_pattern_may_be_exactly_as_long_as_allowed() -> None:
+    assert PathPatterns.of(["x" * 1024]).match("x" * 1024) is not None
 
 
 def test_no_patterns_cover_nothing() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -125,6 +127,15 @@ def test_a_class_is_its_names_and_no_more_of_them_than_fit() -> None:
     assert class_names(cls) == ("x" * 200,) * 20
 
 
+@pytest.fixture
+def deep_stack() -> Iterator[None]:
+    """So that depth ends by our limit and not by the interpreter's."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
 def _tuples(levels: int) -> Any:
     value: Any = None
     for _ in range(levels):
@@ -143,7 +154,7 @@ def _tuples(levels: int) -> Any:
     ids=["in a list", "in a key", "in a value", "in an exception"],
 )
 def test_depth_ends_at_the_same_level_when_writing_and_when_reading(
-    outer: Any, monkeypatch: pytest.MonkeyPatch
+    outer: Any, monkeypatch: pytest.MonkeyPatch, deep_stack: None
 ) -> None:
     decode(encode(outer(_tuples(MAX_DEPTH - 1))))
     with pytest.raises(CodecError):
@@ -155,7 +166,7 @@ def test_depth_ends_at_the_same_level_when_writing_and_when_reading(
         decode(data)
 
 
-def test_what_is_kept_counts_as_a_level() -> None:
+def test_what_is_kept_counts_as_a_level(deep_stack: None) -> None:
     encode([object()], keep=lambda _: _tuples(MAX_DEPTH - 2))
     with pytest.raises(CodecError):
         encode([object()], keep=lambda _: _tuples(MAX_DEPTH - 1))
