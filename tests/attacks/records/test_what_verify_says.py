@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.attacks.records.sealed_runs import key_named, lines_of, verified
+from tests.attacks.records.sealed_runs import key_named, verified
+from tests.attacks.records.sealed_runs import lines_of as lines_as_written
 
 from securebench._canonical import digest_bytes
 from securebench.errors import ConfigError
@@ -28,6 +29,12 @@ SEED = b"seed" * 8
 FAULT = {
     "verification_status": "error", "passed": None, "score": None, "assurance": None, "failure_reason": None,
 }  # fmt: skip
+
+
+def lines_of(run: Path) -> list[dict[str, Any]]:
+    """In the plan's order; judging overlaps, so lines may have been written in another."""
+    places = {task.id: place for place, task in enumerate(load_plan(run)[0].tasks)}
+    return sorted(lines_as_written(run), key=lambda record: (record["attempt"], places[record["task_id"]]))
 
 
 class Maker:
