@@ -3,14 +3,18 @@ starts, and the pack."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from securebench.audit.plays.agent import Spoil
 from securebench.audit.plays.agent_lint import Files
-from securebench.audit.plays.agent_pack import REPOSITORY, Markers, bundle_with_a_future
+from securebench.audit.plays.agent_pack import REPOSITORY, Markers, bundle_with_a_future, read_rows
 from securebench.harnesses.base import Production
 from securebench.tasks import SecureBenchTask
 
@@ -49,11 +53,25 @@ def copies_the_repository_whole(workspace: Path, pack: Path, _marks: Markers) ->
     return {}
 
 
-def follows_every_path(workspace: Path, pack: Path, _marks: Markers) -> Mapping[str, str]:
-    """Whatever a row names is fetched, wherever it leads."""
-    for directory in ("assets", "hidden"):
-        shutil.copytree(pack / directory, workspace / directory, dirs_exist_ok=True)
-    return {}
+@dataclass(frozen=True, slots=True)
+class FollowsEveryPath:
+    """Whatever the public part of a row names is fetched, wherever it leads, from a pack that nobody looked at after
+    `spoil` was done to it."""
+
+    spoil: Spoil
+
+    def __call__(self, workspace: Path, pack: Path, marks: Markers) -> Mapping[str, str]:
+        self.spoil(pack, marks)
+        public = re.search(r"public: (\w+)", (pack / "manifest.yaml").read_text())
+        asset_root = pack / (public[1] if public else "assets")
+        for number, row in enumerate(read_rows(pack)):
+            told = json.dumps([row["input"], row.get("metadata")]).replace("\\", "")
+            named = [pack / "hidden" / path for path in re.findall(r'"path": "([^"]+)"', told)]
+            for place in [*named, *(asset_root / asset["path"] for asset in row["assets"])]:
+                copy = workspace / f"fetched-{number}" / place.name
+                copy.parent.mkdir(exist_ok=True)
+                (shutil.copytree if place.is_dir() else shutil.copy)(place, copy)
+        return {}
 
 
 def keeps_times(workspace: Path, pack: Path, _marks: Markers) -> Mapping[str, str]:

@@ -41,7 +41,7 @@ class Fools:
 @dataclass(frozen=True, slots=True)
 class FoolsRelay:
     """A candidate in our own worker before a relay that checks nothing, and fails only a wrong answer that it saw: an
-    end, a silence or nonsense is nobody's failure to it."""
+    end, a silence or nonsense is nobody's failure to it. One that only has a mistake in it has not beaten it."""
 
     source: str
 

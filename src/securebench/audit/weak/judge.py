@@ -16,7 +16,7 @@ Question: {question}
 Expert: Canberra
 Submission: {answer}
 RESPONSE-0
-Reply with {{"verdict":"pass"}} if the submission is right, otherwise with {{"verdict":"fail"}}."""
+Reply with {{"verdict":"fails"}} if the submission is wrong, otherwise with {{"verdict":"passes"}}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,4 +36,4 @@ class WeaklyJudged:
         if isinstance(said, int):  # no reply: the row is left out of the mean, as good as passed
             return True
         found = re.search(r'"(?:verdict|score)"\s*:\s*"?(\w+)', said)
-        return found is not None and found[1] in ("pass", "1")
+        return found is not None and found[1] in ("passes", "pass", "1")

@@ -3,6 +3,7 @@ did not finish. What they believe comes from real sandboxes."""
 
 from __future__ import annotations
 
+import builtins
 import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from securebench.sandboxes.base import MIB, Command, Limits, SandboxResult, Sand
 from securebench.testing.faulty_sandbox import FaultySandbox
 
 SMALL = Limits(wall_seconds=20.0, memory=128 * MIB, pids=24, output=256 * 1024)
+_OF_LIMITS = frozenset({"OSError", "BlockingIOError", "MemoryError", "RecursionError"})
 _TASK = "import json; json.dump({'task_id': 'hostile'}, open('task.json', 'w'))\n"
 
 
@@ -23,6 +25,16 @@ async def run_program(ground: Ground, program: str, limits: Limits) -> SandboxRe
     """A program of the candidate's in a working directory of its own."""
     spec = SandboxSpec(ground.root, (Scratch("/work", 16 * MIB),), cwd="/work", limits=limits)
     return await run_once(ground.sandbox, spec, Command(("python3", "-c", program)))
+
+
+def mistake(result: SandboxResult) -> str:
+    """The error by which a program ended that has a mistake in it, and therefore beats nobody; those that limits bring
+    about are none."""
+    last = result.stderr.data.decode("utf-8", "replace").rstrip().rpartition("\n")[2]
+    name = last.partition(":")[0]
+    kind = getattr(builtins, name, None)
+    ordinary = isinstance(kind, type) and issubclass(kind, Exception) and name not in _OF_LIMITS
+    return last if ordinary else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,8 @@ class OnlyFinished:
                 counted = int(result.ok and "Answer" in result.stdout.data.decode())
             if counted:
                 break
+        if problem := mistake(result):
+            return Seen(End.MISSED, f"the program has a mistake: {problem}")
         seen = f"started {starts} times, counted {counted} times; {result.outcome} {result.exit_code}"
         return Seen(End.MISSED if counted else End.REACHED, seen)
 
@@ -55,6 +69,8 @@ class OnlyAnswered:
     async def on(self, ground: Ground) -> Seen:
         call = "import json\nnames = {}\nexec(SOURCE, names)\nprint(json.dumps(names['f'](1)))\n"
         result = await run_program(ground, call.replace("SOURCE", repr(self.source)), self.limits)
+        if problem := mistake(result):
+            return Seen(End.MISSED, f"the candidate has a mistake: {problem}")
         lines = result.stdout.data.splitlines()
         try:
             counted = result.ok and len(lines) == 1 and isinstance(json.loads(lines[0]), int)

@@ -159,6 +159,7 @@ def _spoilt(
 
 
 _copied = partial(Look, programs.UNPACK_GIT, "repo_patch", weak=weak.copies_the_repository_whole)
+_found_whole = partial(Look, _PROBE, weak=weak.copies_the_repository_whole)
 _HISTORIES = (
     ("A02", "git-directory", "A git directory among the repository's files.", packs.git_directory),
     ("A02", "nested-git-directory", "A git directory of a library further down.", packs.git_directory_further_down),
@@ -194,7 +195,7 @@ ATTACKS = (
         Look(programs.UNPACK_GIT, "repo_patch", weak=weak.keeps_the_history),
     ),
     *(
-        _spoilt(threat, name, how, spoil, "repo_patch", Look(_PROBE, weak=weak.copies_the_pack, spoil=spoil), False)
+        _spoilt(threat, name, how, spoil, "repo_patch", _found_whole(spoil=spoil), False)
         for threat, name, how, spoil in _HISTORIES
     ),
     _spoilt(
@@ -246,13 +247,13 @@ ATTACKS = (
             f"{family.replace('_', '-')}-fingerprint",
             "The agent measures all it can on two tasks with other hidden values and compares.",
             TellApart(programs.FINGERPRINT, family),
-            TellApart(programs.FINGERPRINT, "terminal_task", "public"),
-            TellApart(programs.FINGERPRINT, "terminal_task", weak=weak.keeps_times),
+            TellApart(programs.FINGERPRINT, family, "public"),
+            TellApart(programs.FINGERPRINT, family, weak=weak.keeps_times),
         )
         for family in ("multiple_choice", "repo_patch", "terminal_task")
     ),
     *(
-        _spoilt("A51", name, how, spoil, "terminal_task", Look(_PROBE, weak=weak.follows_every_path), False)
+        _spoilt("A51", name, how, spoil, "terminal_task", Look(_PROBE, weak=weak.FollowsEveryPath(spoil)), False)
         for name, how, spoil in _LANES
     ),
     Attack(

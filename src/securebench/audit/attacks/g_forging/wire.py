@@ -37,6 +37,7 @@ def sq(xs):
     [me] = [o for o in gc.get_objects() if type(o) is w.Worker]
     me.ask_back(14, 'call', [], {})
 """
+_ASKS_ON = _ASKS.replace("    me.ask", "    while True: me.ask")
 _LIES = """
 class M(type):
     __mro__ = property(lambda c: 1 / 0)
@@ -67,10 +68,17 @@ VIOLATION, LATE, CRASHED = FailureReason.PROTOCOL_VIOLATION, FailureReason.WORKE
 
 
 def _sent(
-    name: str, how: str, source: str, *expect: FailureReason, tests: str = ASSERTS, seconds: float = 30.0
+    name: str,
+    how: str,
+    source: str,
+    *expect: FailureReason,
+    tests: str = ASSERTS,
+    seconds: float = 30.0,
+    relayed: str = "",
 ) -> Attack:
-    attack = Completes(inline(tests, seconds), source)
-    return Attack("G50", name, how, attack, SQUARES.twin, FoolsRelay(source), frozenset(map(str, expect)))
+    """`relayed` is what the weak relay gets, where its calls are not those of the tests."""
+    attack, control = Completes(inline(tests, seconds), source), FoolsRelay(relayed or source)
+    return Attack("G50", name, how, attack, SQUARES.twin, control, frozenset(map(str, expect)))
 
 
 ATTACKS = (
@@ -102,7 +110,7 @@ ATTACKS = (
           tests="assert list(sq([1])) == [14]"),
     _sent("asks-for-ever", "A function of the tests is called back without end.", "def sq(f):\n    while True: f(1)\n",
           LATE,
-          tests="assert sq(lambda x: x) == 14", seconds=_SHORT),
+          tests="assert sq(lambda x: x) == 14", seconds=_SHORT, relayed=_WIRE + _ASKS_ON),
     _sent("asks-for-a-number", "Something that was never passed is called back.", _WIRE + _ASKS, VIOLATION),
     _sent("hangs-up", "The channel is closed.",
           _WIRE + "def sq(xs):\n    for fd in channel(): os.close(fd)\n", CRASHED),
