@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from securebench._canonical import digest_bytes
 from securebench.errors import IntegrityError, StoreError
 from securebench.records import store as store_module
-from securebench.records.store import RECORDS_FILE, RecordStore, read_records
+from securebench.records.store import RECORDS_FILE, RecordStore, line_size, read_records
 
 PLAN = digest_bytes(b"the plan")
 
@@ -150,6 +151,7 @@ def test_second_tear_at_the_same_place_does_not_overwrite_the_first(tmp_path: Pa
             assert store.repair is not None
             kept.append(store.repair.kept_in)
     assert [path.read_bytes() for path in kept] == [b"first half", b"second half"]
+    assert [path.name for path in kept] == [f"{RECORDS_FILE}.torn-0", f"{RECORDS_FILE}.torn-0.1"]
 
 
 def test_torn_tail_that_is_larger_than_any_record_is_not_taken_for_one(
@@ -234,8 +236,9 @@ def test_tampered_file_is_found_with_its_line(
     lines = write(tmp_path).splitlines(keepends=True)
     (tmp_path / RECORDS_FILE).write_bytes(b"".join(tamper(lines)))
     with opened(tmp_path) as store:
-        with pytest.raises(IntegrityError, match=rf"{RECORDS_FILE}:{line}: "):
+        with pytest.raises(IntegrityError, match=rf"{RECORDS_FILE}:{line}: ") as found:
             list(store.records())
+        assert ("of this plan" in str(found.value)) == (line == 1)
         with pytest.raises(StoreError):
             append(store, {"task_id": "d"})
 
@@ -285,6 +288,44 @@ def test_records_that_do_not_fit_are_taken_back_and_the_chain_goes_on(tmp_path: 
         assert f"{RECORDS_FILE}: record could not be written: File too large" in done.stdout
         assert len(acknowledged) < together
     assert [record["task_id"] for record in read(tmp_path)] == ["a", *acknowledged, "c"]
+
+
+def test_half_a_line_that_was_written_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(descriptor: int, data: bytes) -> None:
+        os.write(descriptor, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = write(tmp_path)
+    with opened(tmp_path) as store:
+        list(store.records())
+        with monkeypatch.context() as full:
+            full.setattr(store_module, "write_all", half)
+            with pytest.raises(StoreError, match="could not be written: No space"):
+                append(store, {"task_id": "d"})
+            assert (tmp_path / RECORDS_FILE).read_bytes() == before
+        append(store, {"task_id": "e"})
+    assert read(tmp_path) == [*RECORDS, {"task_id": "e"}]
+
+
+def test_nothing_is_written_behind_what_could_not_be_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with opened(tmp_path) as store:
+        with monkeypatch.context() as broken:
+            broken.setattr(store_module, "write_all", fails)
+            broken.setattr(os, "ftruncate", fails)
+            with pytest.raises(StoreError, match="could not be written"):
+                append(store, {"task_id": "a"})
+        with pytest.raises(StoreError, match=r"no longer be written: what failed could not be taken back \(Input"):
+            append(store, {"task_id": "b"})
+    assert read(tmp_path) == []
+
+
+def test_size_of_a_line_is_known_before_it_is_written(tmp_path: Path) -> None:
+    assert line_size({"text": "ü"}) == len(write(tmp_path, [{"text": "ü"}]))
 
 
 def test_record_that_could_never_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from securebench.answers.characters import MAX_ANSWER, MAX_COMBINING, MAX_RESPONSE, is_readable
+from securebench.answers.characters import (
+    MAX_ANSWER,
+    MAX_COMBINING,
+    MAX_RESPONSE,
+    is_readable,
+    without_invisible,
+)
 from securebench.answers.dates import Date, is_iso_date, read_date
 from securebench.answers.numbers import MAX_DIGITS, exact, read_number, unit_problem
 from securebench.answers.sets import MAX_ELEMENTS, read_set
@@ -88,6 +94,25 @@ def test_number(text: str, value: int | Fraction | None) -> None:
 def test_digits_are_bounded() -> None:
     assert read_number("9" * MAX_DIGITS) == 10**MAX_DIGITS - 1
     assert read_number("9" * (MAX_DIGITS + 1)) is None
+    assert read_number("1/" + "9" * MAX_DIGITS) == Fraction(1, 10**MAX_DIGITS - 1)
+    assert read_number("1/" + "9" * (MAX_DIGITS + 1)) is None
+
+
+@pytest.mark.parametrize(
+    "text, unit, value",
+    [
+        ("5 kg", "kg", 5),
+        ("5kg", "kg", 5),
+        ("5   kg", "kg", 5),
+        ("$ 5", "$", 5),
+        ("5\tkg", "kg", None),
+        ("5\u00a0kg", "kg", None),
+        ("$\t5", "$", None),
+        ("kg 5", "kg", None),
+    ],
+)
+def test_nothing_but_spaces_stands_between_a_number_and_its_unit(text: str, unit: str, value: int | None) -> None:
+    assert read_number(text, unit) == value
 
 
 def test_number_of_the_pack_is_what_its_author_wrote() -> None:
@@ -102,7 +127,7 @@ def test_unit_that_cannot_be_mistaken_is_fine(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["5", "0", ".5", ",000", "/2", "-", "+x", "e5", "E-3", " km", "km\n", "k\u200bm", "1st"]
+    "unit", ["5", "0", ".5", ",000", "/2", "-", "+x", "e5", "E-3", " km", "km\n", "k\u200bm", "k\tm", "1st"]
 )
 def test_unit_that_looks_like_digits_is_a_problem(unit: str) -> None:
     assert unit_problem(unit) is not None
@@ -194,6 +219,33 @@ def test_tokens_keep_what_carries_meaning(text: str, line: str) -> None:
     tokens = read_tokens(text)
     assert tokens is not None
     assert tokens.line == line
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("P\u0336a\u0336ris", " paris "),  # struck out
+        ("\u0333Paris", " paris "),
+        ("\u1f00\u0336x", " \u1f00x "),
+        ("\u1e01\u0336x", " \u1e01x "),
+        ("x \u0939\u093f\u0902\u0926\u0940 x", " x \u0939\u093f\u0902\u0926\u0940 x "),  # marks that are letters
+        ("\u0e01\u0e35\u0e48", " \u0e01\u0e35\u0e48 "),
+        ("\u2261\u20d2", " \u2261\u20d2 "),
+        ("(5) [x] {y}", " 5 x y "),
+        ("$x .net $5 .5 -x", " x net $5 .5 -x "),
+        ("C++ C# 50% x!", " c++ c# 50% x "),
+        ("Paris/London km/h", " paris london km/h "),
+        ("\uff30aris\u2122", " paris "),
+    ],
+)
+def test_folded_tokens_leave_out_what_only_decorates(text: str, line: str) -> None:
+    tokens = read_tokens(text)
+    assert tokens is not None
+    assert tokens.folded().line == line
+
+
+def test_text_as_a_person_sees_it_has_no_invisible_character() -> None:
+    assert without_invisible("a\u200b\tb\n\u3164c\x00\u202e \ue000d\ud800") == "a\tb\nc d"
 
 
 def test_verdict_has_a_reason_exactly_when_it_failed() -> None:

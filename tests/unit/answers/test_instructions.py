@@ -31,6 +31,14 @@ def test_declared_format_is_described(answer_format: Any, words: str) -> None:
     assert words in answer_instructions("short_answer", {"question": "?", "answer_format": answer_format})
 
 
+def test_only_a_declared_unit_is_named() -> None:
+    plain = answer_instructions("short_answer", {"question": "?", "answer_format": "number"})
+    assert "may follow" not in plain
+    assert plain == answer_instructions("short_answer", {"answer_format": {"type": "number", "unit": None}})
+    percent = answer_instructions("short_answer", {"answer_format": {"type": "number", "unit": "%"}})
+    assert "1 3/4 (in lowest terms), in percent; the sign `%` may follow" in percent
+
+
 def test_undeclared_format_is_described_without_a_hint_at_the_hidden_type() -> None:
     text = answer_instructions("short_answer", {"question": "?"})
     assert text == answer_instructions("short_answer", {"question": "other", "answer_format": None})

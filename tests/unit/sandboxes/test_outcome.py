@@ -26,7 +26,7 @@ def test_our_own_kill_comes_first() -> None:
 
 
 def test_memory_comes_before_processor_time() -> None:
-    assert _decide(ending=Ending(signal=9), oom_kills=1, cpu_limit=1.0, cpu_seconds=2.0)[0] == "oom"
+    assert _decide(ending=Ending(signal=9), oom_kills=1, cpu_limit=1.0, cpu_seconds=2.0) == ("oom", None, 9)
 
 
 def test_memory_counts_even_if_only_a_child_died() -> None:
@@ -35,7 +35,7 @@ def test_memory_counts_even_if_only_a_child_died() -> None:
 
 def test_processor_time_comes_before_the_exit_code() -> None:
     assert _decide(ending=Ending(exit_code=0), cpu_limit=1.0, cpu_seconds=1.0)[0] == "cpu_limit"
-    assert _decide(ending=Ending(signal=signal.SIGXCPU))[0] == "cpu_limit"
+    assert _decide(ending=Ending(signal=signal.SIGXCPU)) == ("cpu_limit", None, signal.SIGXCPU)
     assert _decide(ending=Ending(exit_code=0), cpu_limit=1.0, cpu_seconds=0.9) == ("exited", 0, None)
     assert _decide(ending=Ending(exit_code=0), cpu_limit=1.0, cpu_seconds=None) == ("exited", 0, None)
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from securebench.errors import FailureReason
-from securebench.verifiers.rooms.evaluate import described, judge, used
+from securebench.sandboxes.base import Guarantee, Outcome, Output, SandboxResult, Usage
+from securebench.verifiers.rooms.evaluate import RoomVerdict, described, judge, used
 from securebench.verifiers.rooms.relay import Conversation, Fault
 
 GOOD: dict[str, Any] = {
@@ -21,9 +22,11 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_all_planned_tests_passed_is_a_pass() -> None:
-    verdict = judge(Conversation(report=GOOD))
-    assert verdict.passed
+@pytest.mark.parametrize("planned", [1, 2, 3])
+def test_all_planned_tests_passed_is_a_pass(planned: int) -> None:
+    outcomes = [[number, "passed", "", 0.1] for number in reversed(range(planned))]
+    verdict = judge(Conversation(report=GOOD | {"planned": planned, "outcomes": outcomes}))
+    assert verdict.passed is True
     assert verdict.reason is None
 
 
@@ -54,8 +57,9 @@ def test_all_planned_tests_passed_is_a_pass() -> None:
 )
 def test_anything_else_is_not(change: dict[str, Any]) -> None:
     verdict = judge(Conversation(report=GOOD | change))
-    assert not verdict.passed
-    assert verdict.reason is not None
+    assert verdict.passed is False
+    assert isinstance(verdict.reason, FailureReason)
+    assert verdict.rule
 
 
 @pytest.mark.parametrize("key", sorted(GOOD.keys() - {"pack", "stale"}))
@@ -64,7 +68,7 @@ def test_a_report_with_a_part_missing_is_not(key: str) -> None:
 
 
 def test_no_report_is_not() -> None:
-    assert not judge(Conversation()).passed
+    assert judge(Conversation()) == RoomVerdict(False, FailureReason.WRONG_ANSWER, "the tests gave no report")
 
 
 @pytest.mark.parametrize("reason", list(FailureReason))
@@ -77,4 +81,23 @@ def test_a_record_keeps_numbers_in_the_order_of_the_tests() -> None:
     kept = described(Conversation(report=GOOD, workers=2))
     assert kept["tests"] == {"planned": 2, "passed": 2}
     assert [outcome["test"] for outcome in kept["outcomes"]] == [0, 1]
-    assert used(Conversation())["cpu_seconds"] is None
+    assert described(Conversation())["tests"] == {"planned": 0, "passed": 0}
+
+
+def _result(usage: Usage) -> SandboxResult:
+    nothing = Output(b"", 0)
+    return SandboxResult(Outcome.EXITED, 0, None, nothing, nothing, usage, frozenset({Guarantee.NET}), {})
+
+
+def test_a_record_keeps_what_the_host_saw() -> None:
+    seen = Conversation(
+        report=GOOD,
+        faults=[Fault(FailureReason.WORKER_TIMEOUT, "too slow")],
+        seconds=1.23456,
+        results=[_result(Usage(1.0, 0.5, 100)), _result(Usage(1.0, 0.25, 300)), _result(Usage(1.0))],
+    )
+    kept = described(seen)
+    assert kept["faults"] == [{"reason": "worker_timeout", "detail": "too slow"}]
+    assert (kept["seconds"], kept["guarantees"]) == (1.2346, ["net"])
+    assert used(seen) == {"wall_seconds": 1.2346, "cpu_seconds": 0.75, "peak_memory": 300}
+    assert used(Conversation()) == {"wall_seconds": 0.0, "cpu_seconds": None, "peak_memory": None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -91,7 +92,7 @@ def test_test_reported_twice_does_not_pass() -> None:
 
 def test_nothing_counts_without_the_end_and_nothing_after_it() -> None:
     events = honest(staged())
-    assert not verdict(events[:-1])[0]
+    assert verdict(events[:-1]) == (False, FailureReason.TESTS_FAILED)
     assert not verdict([*events, events[0]])[0]
     assert not verdict([*events, {"event": "end"}])[0]
     assert not judge_suite(staged(), read_report(lines(events) + b"noise\n")).passed
@@ -100,6 +101,29 @@ def test_nothing_counts_without_the_end_and_nothing_after_it() -> None:
 def test_test_whose_teardown_failed_did_not_pass() -> None:
     s = staged()
     assert not verdict([said(s.truths[A], "failed", "teardown"), *honest(s)])[0]
+
+
+@pytest.mark.parametrize("phases", [["setup"], ["teardown"], ["setup", "teardown"]])
+def test_test_that_was_never_called_did_not_pass(phases: list[str]) -> None:
+    test = str(staged().truths[A])
+    events = [event for event in honest(staged()) if test not in str(event)]
+    assert verdict([*(said(test, "passed", when) for when in phases), *events]) == (False, FailureReason.TESTS_FAILED)
+
+
+@pytest.mark.parametrize(
+    "outcomes, together",
+    [
+        (["passed", "passed", "passed"], "passed"),
+        (["passed", "failed", "passed"], "failed"),
+        (["passed", "skipped", "passed"], "skipped"),
+        (["xfailed", "skipped", "passed"], "skipped"),
+        (["passed", "xfailed", "passed"], "xfailed"),
+    ],
+)
+def test_worst_phase_is_what_came_of_a_test(outcomes: list[str], together: str) -> None:
+    phases = zip(["setup", "call", "teardown"], outcomes, strict=True)
+    report = read_report(lines(said("x", outcome, when) for when, outcome in phases))
+    assert report.outcomes == {"x": together}
 
 
 @given(st.binary(max_size=400))
@@ -140,6 +164,8 @@ def test_chance_of_guessing_is_one_where_nothing_has_twins() -> None:
     assert guessing(s, [A]) == 0.5
     assert guessing(s, [B]) == 1.0
     assert guessing(s, [A], must_fail=()) == 1.0
+    assert guessing(s, [A], must_fail=[f"{s.decoys[A][0]}[1]"]) == 0.5
+    assert guessing(s, [A], must_fail=["t/test_x.py::test_of_another"]) == 1.0
 
 
 def test_hostile_source_cannot_stop_the_one_who_breaks_it() -> None:
@@ -151,7 +177,11 @@ def test_hostile_source_cannot_stop_the_one_who_breaks_it() -> None:
 def test_sabotage_that_survives_is_no_good() -> None:
     s = staged()
     assert not judge_sabotage(s, read_report(lines(honest(s))), [A]).held
-    assert judge_sabotage(s, read_report(lines(honest(s, a="failed"))), [A]).held
+    assert judge_sabotage(s, read_report(lines(honest(s, a="failed"))), [A]).as_record() == {
+        "name": "sabotage",
+        "held": True,
+        "detail": "0 of 1 tests passed on broken code",
+    }
 
 
 EVERY_ASSERTION = "\n".join(f"self.{name}()" for name in (*canary._METHODS, *canary._OF_PYTEST))
@@ -194,12 +224,26 @@ def test_no_wrong_value_tells_that_it_was_made(value: object) -> None:
         assert any(wrong_value(other, Random(again)) == value for again in range(2000)), other
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), object()], ids=repr)
+def test_value_that_none_resembles_gets_none(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^no "):
+        wrong_value(value, Random(1))
+
+
+def test_wrong_float_has_as_many_digits_as_the_right_one() -> None:
+    for seed in range(40):
+        with suppress(ValueError):  # there may be none
+            assert len(repr(wrong_value(0.1 + 0.2, Random(seed)))) == len(repr(0.1 + 0.2))
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "expected"),
     [
         ("pytest", "t/test_x.py::test_a", TestId("t/test_x.py", "test_a")),
         ("pytest", "t/test_x.py::TestA::test_a[1-[x]]", TestId("t/test_x.py", "TestA.test_a", "[1-[x]]")),
         ("unittest", "t.test_x.TestA.test_a", TestId("t/test_x.py", "TestA.test_a")),
+        ("unittest", "test_x.TestA.test_a", TestId("test_x.py", "TestA.test_a")),
+        ("unittest", "a.b.test_x.TestA.test_a", TestId("a/b/test_x.py", "TestA.test_a")),
         ("unittest", "test_a (t.test_x.TestA)", TestId("t/test_x.py", "TestA.test_a")),
         ("unittest", "test_a (t.test_x.TestA.test_a)", TestId("t/test_x.py", "TestA.test_a")),
     ],
@@ -208,10 +252,16 @@ def test_ids_are_read(kind: str, text: str, expected: TestId) -> None:
     assert read_id(kind, text, "task") == expected
 
 
-@pytest.mark.parametrize("text", ["", "test_a", "../x.py::test_a", "/x.py::test_a", "x.txt::test_a", "x.py::"])
-def test_ids_of_another_form_are_the_packs_fault(text: str) -> None:
-    with pytest.raises(PackError, match="form"):
-        read_id("pytest", text, "task")
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *(("pytest", text) for text in ("", "test_a", "../x.py::test_a", "/x.py::test_a", "x.txt::test_a", "x.py::")),
+        *(("unittest", text) for text in ("", "test_a", "TestA.test_a", "t..TestA.test_a", ".x.T.a", "x.py::test_a")),
+    ],
+)
+def test_ids_of_another_form_are_the_packs_fault(kind: str, text: str) -> None:
+    with pytest.raises(PackError, match=r"form path/test_x\.py::" if kind == "pytest" else r"form package\.test_x\."):
+        read_id(kind, text, "task")
 
 
 BEFORE = (
