@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from securebench._statistics import _student, clustered_mean, mean_pass_at_k, pass_at_k, variance, wilson
+from securebench._statistics import _student, _within, clustered_mean, mean_pass_at_k, pass_at_k, variance, wilson
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,13 @@ def test_nothing_tried_tells_nothing() -> None:
 )
 def test_students_quantiles_are_those_of_the_tables(freedom: int, quantile: float) -> None:
     assert _student(0.95, freedom) == pytest.approx(quantile, abs=2e-6)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 7, 200, 201, 250, 1001])
+def test_students_quantile_holds_what_it_says(freedom: int) -> None:
+    """Also where it comes from the expansion, of which every term counts."""
+    angle = math.atan(_student(0.95, freedom) / math.sqrt(freedom))
+    assert _within(angle, freedom) == pytest.approx(0.95, abs=4e-10)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=200))
