@@ -26,9 +26,9 @@ class Destinations:
     sarif: Path | None = None
     html: Path | None = None
 
-    def check(self) -> None:
-        """Before minutes of work: every file can be written. Raises ConfigError."""
-        for path in filter(None, (self.output, self.sarif, self.html)):
+    def check(self, *others: Path | None) -> None:
+        """Before minutes of work: every file, `others` too, can be written. Raises ConfigError."""
+        for path in filter(None, (self.output, self.sarif, self.html, *others)):
             if path.is_dir() or not path.absolute().parent.is_dir():
                 raise ConfigError(f"{path}: cannot be written: its directory does not exist, or it is one itself")
 

@@ -103,7 +103,7 @@ def command(
     if wrong:
         raise click.UsageError(f"{', '.join(wrong)} cannot be used with {mode}")
     to = Destinations(as_json, verbose, output, sarif, html)
-    to.check()
+    to.check(sign)
     if full:
         return _full(_Full(backends, only, image, workers, sign, key), to, quiet or as_json)
     if pack is not None:

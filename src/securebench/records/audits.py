@@ -90,6 +90,8 @@ class AuditPredicate(ClosedModel):
         verdicts = [row.verdict for row in self.rows]
         if {name: count for name, count in self.counts.items() if count} != {v: verdicts.count(v) for v in verdicts}:
             return "counts other rows than it has"
+        if len({(row.attack, row.backend) for row in self.rows}) != len(self.rows):
+            return "has an attack on a backend twice"
         for name, one in self.canaries.items():
             if one.passed != (bool(one.rows) and all(row.passed for row in one.rows)) or one.checks != len(one.rows):
                 return f"says of the canaries of {name} what their rows do not"

@@ -228,6 +228,12 @@ def test_the_command_writes_every_format(cli: Any, tmp_path: Path) -> None:
     assert HOSTILE[:20] not in files[2].read_text()
 
 
+def test_a_place_where_nothing_can_be_signed_is_said_before_anything_is_played(cli: Any, tmp_path: Path) -> None:
+    place = str(tmp_path / "none" / "signed.json")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        cli(catalogue(SUCCEEDS), "--full", "--backend", "no such backend", "--sign", place)
+
+
 def test_the_command_passes_where_everything_held(cli: Any) -> None:
     code, out = cli(catalogue(*HELD), "--full", "--backend", "bubblewrap", "--only", "X", "--json")
     assert code == 0

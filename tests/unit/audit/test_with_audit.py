@@ -146,6 +146,13 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def test_an_audit_with_a_row_twice_is_none(bench: Path) -> None:
+    audit = played(bench)
+    rows = replace(audit, suite=replace(audit.suite, rows=(*audit.suite.rows, audit.suite.rows[0])))
+    with pytest.raises(ValueError, match="twice"):
+        sign_audit(rows, load_signing_key("maker", _keys(bench)))
+
+
 @pytest.mark.parametrize(("lie", "words"), LIES.values(), ids=LIES)
 def test_an_audit_that_contradicts_itself_is_none_whoever_signed_it(
     bench: Path, lie: dict[str, Any], words: str
@@ -282,6 +289,16 @@ REFUSALS: dict[str, tuple[Callable[[Path], Path], type[Exception], str]] = {
     "another host": (_of_another_host, ConfigError, "host: sha256:0000"),
     "another catalogue": (_of_another_catalogue, ConfigError, "catalogue: "),
     "a part of it": (lambda b: _signed_file(b, audit=played(b, only=("X02",))), ConfigError, "not a full audit"),
+    "every part by its name": (
+        lambda b: _signed_file(b, audit=played(b, only=("X01", "X02"))),
+        ConfigError,
+        "only X01, X02 was played",
+    ),
+    "without its canaries": (
+        lambda b: _signed_file(b, audit=replace(played(b), canaries={})),
+        ConfigError,
+        "not a full audit; not played: canaries on bubblewrap",
+    ),
     "a stranger's": (_by_a_stranger, IntegrityError, "neither yours nor one you trust"),
     "changed": (_changed, IntegrityError, "the statement is not JSON"),
     "none": (lambda b: b / "none.json", ConfigError, "no such file"),

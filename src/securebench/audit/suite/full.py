@@ -105,9 +105,10 @@ def _planned(attacks: Sequence[Attack], backends: Sequence[Backend]) -> list[tup
 
 
 def missing_rows(audit: FullAudit, catalogue: Catalogue, backends: Sequence[Backend]) -> list[str]:
-    """Attacks of the catalogue that it has no row of on these backends, by name; nothing where it was a full one."""
+    """Canaries and attacks of the catalogue that it has nothing of on these backends, by name; nothing where it was a
+    full one."""
     rows = {(row.attack, row.backend) for row in audit.suite.rows}
-    return [
+    return [f"{CANARIES} on {backend.name}" for backend in backends if backend.name not in audit.canaries] + [
         f"{attack} on {column}"
         for attack, column in _planned(catalogue.attacks, backends)
         if (attack, column) not in rows

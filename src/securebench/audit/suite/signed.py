@@ -43,6 +43,8 @@ async def check_signed(
     if other := differences(audit.predicate.host, await host_facts(catalogue, backends)):
         listed = "\n".join(f"- {line}" for line in other)
         raise ConfigError(f"{name}: is the audit of something else than this run uses:\n{listed}\nMake a new one.")
+    if only := audit.predicate.only:
+        raise ConfigError(f"{name}: is not a full audit: only {', '.join(only)} was played")
     if missing := missing_rows(from_json(audit.predicate.model_dump(mode="json")), catalogue, backends):
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         raise ConfigError(f"{name}: is not a full audit; not played: {', '.join(missing[:_SHOWN])}{more}")
