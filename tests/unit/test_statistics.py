@@ -110,6 +110,24 @@ def test_attempts_that_agree_tell_no_more_than_one_of_them() -> None:
     assert independent.interval.high - independent.interval.low < (once.interval.high - once.interval.low) / 2
 
 
+def test_interval_has_the_effective_sample_size_and_the_degrees_of_freedom_of_its_tasks() -> None:
+    """Four tasks of two attempts: se² = 4/3 · 2/64 = 1/24, n* = 8/7 · ¼ · 24 = 48/7, t with 3 degrees of freedom."""
+    estimate = clustered_mean([(2, 1.0, 2), (2, 2.0, 1), (2, 0.0, 1)])
+    assert estimate is not None
+    assert estimate.error == pytest.approx(math.sqrt(1 / 24))
+    ratio = 3.1824463**2 / (48 / 7)
+    half = 3.1824463 / (1 + ratio) * math.sqrt((0.25 + ratio / 4) / (48 / 7))
+    assert (estimate.interval.low, estimate.interval.high) == (pytest.approx(0.5 - half), pytest.approx(0.5 + half))
+
+
+def test_parts_of_a_score_are_no_passes_and_failures() -> None:
+    parts = clustered_mean([(1, 0.4, 10), (1, 0.6, 10)])
+    halves = clustered_mean([(1, 0.0, 10), (1, 1.0, 10)])
+    assert parts is not None
+    assert halves is not None
+    assert parts.interval.high - parts.interval.low < (halves.interval.high - halves.interval.low) / 2
+
+
 def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     """Tasks of very different difficulty, four attempts each; ignoring the clusters would cover two thirds."""
     source = random.Random(8)

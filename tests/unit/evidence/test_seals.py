@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +20,12 @@ from securebench.evidence.seals import (
     check_checkpoints,
     check_keys,
     check_seal,
+    read_checkpoints,
+    read_seal,
 )
+from securebench.records.keys import SigningKey, load_signing_key
 from securebench.records.plan import BenchmarkName, Plan, PlannedTask
-from securebench.records.seal import Predicate, Statement
+from securebench.records.seal import CHECKPOINTS_FILE, SEAL_FILE, Predicate, Progress, Statement, checkpoint, seal_run
 from securebench.records.seed import commit
 from securebench.records.store import ChainState
 
@@ -111,6 +115,8 @@ def test_seal_that_differs_in_one_thing_is_an_error(changes: dict[str, Any], mes
     assert {severity for severity, _ in found} == {Severity.ERROR}
     assert len(found) == (2 if "last record" in message else 1)
     assert re.search(message, found[-1][1])
+    assert found[0][1].startswith("summary.json: " if "summary" in message else "seal.json: ")
+    assert found[-1][1].startswith("candidates.jsonl:2: ") == ("last record" in message)
 
 
 def test_missing_attempts_are_an_error_only_where_the_seal_says_complete() -> None:
@@ -121,7 +127,8 @@ def test_missing_attempts_are_an_error_only_where_the_seal_says_complete() -> No
         True,
     )
     ((severity, message),) = sealed(statement(status="interrupted", seed=unsaid), lines(missing=1))
-    assert (severity, "the run was interrupted; 1 planned attempts" in message) == ("note", True)
+    assert severity == "note"
+    assert message.startswith("seal.json: the run was interrupted; 1 planned attempts")
     assert sealed(statement(status="interrupted", seed=unsaid), lines()) == []
 
 
@@ -146,6 +153,17 @@ def test_checkpoint_of_another_beginning_is_found_by_its_line() -> None:
         assert found.startswith("checkpoints.jsonl:2: covers the first")
     (found,) = checked(statement(0, chain={"head": PLAN.digest, "records": 1, "bytes": 0}))
     assert "no longer begins with them" in found
+
+
+def test_checkpoint_of_another_run_is_found_by_its_line() -> None:
+    (found,) = checked(statement(1), statement(2, run_id="other"))
+    assert found == "checkpoints.jsonl:2: is about the run other; this one is r"
+
+
+def test_statement_about_no_file_is_about_other_bytes() -> None:
+    found = checked(statement(1, subjects={}))
+    assert found[0].startswith("checkpoints.jsonl:1: is about the plan.json sha256:; this one is")
+    assert found[1].startswith("checkpoints.jsonl:1: covers the first 1 records")
 
 
 def test_checkpoint_that_was_moved_is_found_by_its_line() -> None:
@@ -182,6 +200,9 @@ def test_seal_of_another_key_than_expected_is_an_error() -> None:
         check_keys(signed_by(KEY), [], {}, expected, findings)
         assert len(findings.found) == count
         assert findings.ok == (count == 0)
+        assert [str(one) for one in findings.found] == [
+            f"seal.json: is signed by {KEY}; expected {OTHER_KEY}: it was made by somebody else"
+        ][:count]
 
 
 @pytest.mark.parametrize(
@@ -200,4 +221,77 @@ def test_checkpoint_of_another_key_is_an_error_unless_somebody_vouches_for_the_s
     findings = Findings()
     earlier = [Checkpoint(1, signed_by(KEY)), *(Checkpoint(line, signed_by(OTHER_KEY, ephemeral)) for line in (2, 3))]
     check_keys(signed_by(KEY), earlier, trusted, expected, findings)
-    assert [(str(one.severity), one.line) for one in findings.found] == [(severity, 2)]
+    (found,) = findings.found
+    assert (str(found.severity), found.place) == (severity, "checkpoints.jsonl:2")
+    assert found.message.startswith(f"is signed by {OTHER_KEY}, the seal by {KEY}")
+
+
+# -- read from the directory ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> SigningKey:
+    return load_signing_key(None, tmp_path / "none", {})
+
+
+def progress(count: int) -> Progress:
+    return Progress(
+        "r", PLAN.digest, STATES[count], {"passed": count}, SEED, "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z", "0.1"
+    )
+
+
+def test_checkpoints_whose_signature_does_not_hold_are_found_by_their_line(tmp_path: Path, key: SigningKey) -> None:
+    findings = Findings()
+    assert read_checkpoints(tmp_path, findings) == []
+    for count in STATES:
+        checkpoint(tmp_path, progress(count), key)
+    first, second, third = (tmp_path / CHECKPOINTS_FILE).read_bytes().splitlines(keepends=True)
+    changed = second.replace(b'"sig":"', b'"sig":"AAAA')
+    (tmp_path / CHECKPOINTS_FILE).write_bytes(first + changed + third + b'{"payload')
+    found = read_checkpoints(tmp_path, findings)
+    assert [(one.line, one.statement.predicate.chain.records) for one in found] == [(1, 1), (3, 3)]
+    assert [(str(one.severity), one.place) for one in findings.found] == [
+        ("error", "checkpoints.jsonl:2"),
+        ("note", "checkpoints.jsonl:4"),
+    ]
+
+
+def test_checkpoints_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / CHECKPOINTS_FILE).mkdir()
+    findings = Findings()
+    assert read_checkpoints(tmp_path, findings) == []
+    assert [(str(one.severity), one.place) for one in findings.found] == [("error", "checkpoints.jsonl")]
+
+
+def test_seal_is_read_where_its_signature_holds(tmp_path: Path, key: SigningKey) -> None:
+    (tmp_path / "summary.json").write_bytes(b"{}")
+    seal_run(tmp_path, progress(2), "complete", key)
+    findings = Findings()
+    seal = read_seal(tmp_path, [], findings)
+    assert seal is not None
+    assert (seal.predicate.chain.records, findings.found) == (2, [])
+    path = tmp_path / SEAL_FILE
+    path.write_bytes(path.read_bytes().replace(b'"sig":"', b'"sig":"AAAA'))
+    assert read_seal(tmp_path, [], findings) is None
+    assert [(str(one.severity), one.place) for one in findings.found] == [("error", "seal.json")]
+
+
+def test_run_without_a_seal_is_vouched_for_as_far_as_checkpoints_go(tmp_path: Path) -> None:
+    for checkpoints, words in (
+        ([], "nobody vouches for any record"),
+        ([Checkpoint(1, statement(3)), Checkpoint(2, statement(1))], "checkpoints cover its first 3 records"),
+    ):
+        findings = Findings()
+        assert read_seal(tmp_path, checkpoints, findings) is None
+        (found,) = findings.found
+        assert str(found).startswith("seal.json: the run is not sealed")
+        assert words in found.message
+        assert not findings.ok
+
+
+def test_checkpoint_in_the_place_of_the_seal_is_none(tmp_path: Path, key: SigningKey) -> None:
+    checkpoint(tmp_path, progress(2), key)
+    (tmp_path / CHECKPOINTS_FILE).rename(tmp_path / SEAL_FILE)
+    findings = Findings()
+    assert read_seal(tmp_path, [], findings) is None
+    assert [str(one) for one in findings.found] == ["seal.json: is a checkpoint and not the seal of a run that ended"]

@@ -188,3 +188,16 @@ def test_change_of_plan_is_a_line_that_names_the_new_one(tmp_path: Path) -> None
     assert plan_break({"task_id": "a"}, "r:1") is None
     with pytest.raises(IntegrityError, match="r:1: not a change of plan"):
         plan_break(line | {"plan_break": {"plan": "../plan-2.json"}}, "r:1")
+
+
+def test_change_of_plan_says_no_more_than_may_be_read_back(tmp_path: Path) -> None:
+    line = break_plan(tmp_path, plan(), ["x" * 10_001] * 101, "2026-01-02T03:04:05Z")
+    assert (line["record_version"], line["run_id"]) == (1, "r1")
+    found = plan_break(line, "r:1")
+    assert found is not None
+    assert found.changed == ("x" * 10_000,) * 100
+
+
+def test_change_of_plan_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"none/plan-2\.json: No such file"):
+        break_plan(tmp_path / "none", plan(), [], "2026-01-02T03:04:05Z")

@@ -106,12 +106,13 @@ def test_history_stays_when_a_run_goes_on(tmp_path: Path, key: SigningKey) -> No
 
 def test_crash_between_keeping_and_removing_the_old_seal_keeps_it_once(tmp_path: Path, key: SigningKey) -> None:
     (tmp_path / "summary.json").write_bytes(b"{}")
+    checkpoint(tmp_path, progress(1), key)
     seal_run(tmp_path, progress(1), "interrupted", key)
     old = (tmp_path / SEAL_FILE).read_bytes()
     keep_earlier_seal(tmp_path)
     (tmp_path / SEAL_FILE).write_bytes(old)  # as if it had not come to removing
     keep_earlier_seal(tmp_path)
-    assert len(checkpoints(tmp_path)) == 1
+    assert [one.status for one in checkpoints(tmp_path)] == ["checkpoint", "interrupted"]
 
 
 def test_checkpoint_behind_a_torn_one_is_whole(tmp_path: Path, key: SigningKey) -> None:
