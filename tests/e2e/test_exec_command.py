@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from tests.e2e.workbench import CLI, Finished, need_bubblewrap
 
-from securebench.audit.prerun import CACHE_SETTING
+from securebench.audit.cache import CACHE_SETTING
 from securebench.cli.exec import LEVELS, POLICIES
 from securebench.execution import isolation
 from securebench.execution.interpreter import PYTHON_SETTING
