@@ -9,11 +9,15 @@ import pytest
 
 from securebench import _json
 from securebench.candidates.artifact import CandidateArtifact
+from securebench.egress.model_endpoint import ModelEndpoint
 from securebench.errors import FailureReason, PackError
 from securebench.families.base import CandidateKind
 from securebench.families.registry import FAMILIES
 from securebench.resources import Component, Resource, ResourceBundle, ResourceView, Visibility
+from securebench.testing import scripted_judge as judges
+from securebench.testing.scripted_judge import scripted_judge
 from securebench.verifiers.base import Assurance, Status, Verification, VerificationResult
+from securebench.verifiers.judge.panel import Panel
 from securebench.verifiers.registry import verifier_for_task_type
 
 SECRET = "s3cr3t-marker"
@@ -26,12 +30,12 @@ def view(public: dict[str, Any], hidden: dict[str, Any]) -> ResourceView:
     return ResourceBundle(tuple(resources)).view(Component.EVALUATOR)
 
 
-def verify(family: str, evaluator: ResourceView, text: str | None) -> VerificationResult:
+def verify(family: str, evaluator: ResourceView, text: str | None, judge: Panel | None = None) -> VerificationResult:
     verifier = verifier_for_task_type(family)
     assert verifier is not None
     candidate = CandidateArtifact(task_id="t", kind=CandidateKind.TEXT, text=text)
     nothing = {part: ResourceView(component, ()) for part, component in PARTS.items()}
-    return asyncio.run(verifier.verify(Verification("t", candidate, evaluator, **nothing)))
+    return asyncio.run(verifier.verify(Verification("t", candidate, evaluator, **nothing, judge=judge)))
 
 
 ROWS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -55,6 +59,8 @@ def test_right_answer_passes_with_pure_assurance(family: str) -> None:
     assert (result.status, result.passed, result.score) == (Status.PASSED, True, 1.0)
     assert result.assurance is Assurance.PURE
     assert result.failure_reason is None
+    assert result.task_id == "t"
+    assert result.metadata["rule"]
 
 
 @pytest.mark.parametrize("family", ROWS)
@@ -64,6 +70,8 @@ def test_anything_else_is_a_counted_failure_that_tells_nothing_hidden(family: st
     result = verify(family, view(public, hidden), text)
     assert (result.status, result.passed, result.score) == (Status.FAILED, False, 0.0)
     assert result.failure_reason is not None
+    assert result.task_id == "t"
+    assert result.metadata["rule"]
     assert SECRET not in _json.dumps(dict(result.metadata)) + result.stdout + result.stderr
 
 
@@ -76,10 +84,21 @@ def test_hidden_keys_that_nobody_declared_change_nothing(family: str) -> None:
 def test_judge_rubric_stays_pending_and_says_why() -> None:
     judge = {"type": "judge", "criteria": SECRET, "controls": [{"response": ""}]}
     result = verify("free_response", view({"prompt": "?"}, {"rubric": judge}), "anything")
-    assert result.status is Status.PENDING
-    assert not result.passed
+    assert (result.task_id, result.status, result.passed, result.score) == ("t", Status.PENDING, False, 0.0)
+    assert result.assurance is Assurance.PURE
     assert result.failure_reason is None
     assert "judge" in result.metadata["note"]
+
+
+@pytest.mark.parametrize("text, passes", [("The capital is Canberra.", True), ("It is Sydney.", False), (None, False)])
+def test_judge_is_asked_about_this_task_and_this_response(text: str | None, passes: bool) -> None:
+    public = {"prompt": "What is the capital of Australia?"}
+    controls = [{"response": "The capital is Canberra.", "passes": True}, {"response": "It is Sydney."}]
+    rubric = {"type": "judge", "criteria": "Names the right city and no other.", "controls": controls}
+    with scripted_judge(judges.honest) as server:
+        panel = Panel(ModelEndpoint(server.address, "scripted", "k3y"), 1)
+        result = verify("free_response", view(public, {"rubric": rubric, "reference_answer": "Canberra"}), text, panel)
+    assert (result.task_id, result.passed) == ("t", passes)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +116,7 @@ def test_row_that_was_never_checked_is_the_packs_fault_and_never_a_verdict(
     with pytest.raises(PackError) as caught:
         verify(family, view(public, hidden), "A")
     assert SECRET not in str(caught.value)
+    assert str(caught.value).startswith("task t: not a checked row")
 
 
 def test_registry_knows_a_verifier_exactly_where_the_family_names_one() -> None:
