@@ -252,6 +252,24 @@ def test_link_that_leads_elsewhere_is_not(links: dict[str, str | None]) -> None:
     assert not judge(GOLD, {}, links).of(Outcome.REFUSED)
 
 
+@pytest.mark.parametrize("path", [".git/config", "sub/.GIT/hooks/x", "a/git~1"])
+def test_name_of_a_repository_is_refused_where_it_comes_and_not_where_it_goes(path: str) -> None:
+    assert judge(ChangePolicy(), {}, {path: "1"}).of(Outcome.REFUSED)
+    assert not judge(ChangePolicy(), {path: "1"}, {}).of(Outcome.REFUSED)
+
+
+@pytest.mark.parametrize("above", ["a", "a/tests"])
+def test_what_takes_the_place_of_a_directory_above_a_protected_path_is_refused(above: str) -> None:
+    policy = ChangePolicy(protected=frozenset({"a/tests/gold.py"}))
+    for what in ("file", "->elsewhere"):
+        assert [decision.path for decision in judge(policy, {}, {above: what}).of(Outcome.REFUSED)] == [above]
+
+
+def test_every_protected_module_of_a_directory_is_kept_from_being_shadowed() -> None:
+    policy = ChangePolicy(allow_paths=("**",), protected=frozenset({"t/one.py", "t/two.py"}))
+    assert [outcome(f"t/{name}.so", policy) for name in ("one", "two", "three")] == ["stripped", "stripped", "allowed"]
+
+
 def test_protected_file_may_be_written_over_but_not_be_a_link() -> None:
     for before in ({}, {"tests/gold.py": "1"}):
         assert judge(GOLD, before, {"tests/gold.py": "2"}).of(Outcome.STRIPPED)

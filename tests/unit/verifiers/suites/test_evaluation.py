@@ -54,6 +54,25 @@ def test_honest_run_of_right_code_passes() -> None:
     assert verdict(honest(staged())) == (True, None)
 
 
+@pytest.mark.parametrize(
+    "changes, ended, held",
+    [({}, True, True), ({"a": "failed"}, True, True), ({"canary": "passed"}, True, False), ({}, False, True)],
+)
+def test_verdict_says_what_came_of_every_test_and_control(changes: dict[str, str], ended: bool, held: bool) -> None:
+    events = honest(staged(), **changes)
+    result = judge_suite(staged(), read_report(lines(events if ended else events[:-1])))
+    assert result.outcomes == {A: changes.get("a", "passed"), B: "passed"}
+    assert [(control.name, control.held) for control in result.controls] == [("canary", held), ("twins", True)]
+    assert bool(result.message) != result.passed
+
+
+@pytest.mark.parametrize("line", [said("x", "great"), said("x", "passed", "later"), {"event": "test"}, {}, [], 1])
+def test_line_that_no_runner_writes_spoils_the_report(line: object) -> None:
+    report = read_report(lines([line, line, {"event": "end"}]))
+    assert (report.ended, report.odd_lines, dict(report.outcomes)) == (False, 2, {})
+    assert read_report(lines([{"event": "collected"}, {"event": "end"}])).ended
+
+
 @pytest.mark.parametrize("outcome", ["failed", "skipped", "xfailed"])
 @pytest.mark.parametrize("test", ["a", "b"])
 def test_test_that_does_not_pass_fails_the_candidate(test: str, outcome: str) -> None:
