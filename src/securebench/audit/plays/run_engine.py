@@ -5,12 +5,15 @@ Only what stands before a run is left out, the audit of the walls: it is what th
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from securebench._leftovers import staging_directory
 from securebench.audit.suite.attack import Ground
@@ -130,7 +133,8 @@ async def carry_out(
         notary.begin()
         await lanes.run()
         if run.tally.interrupted:
-            raise KeyboardInterrupt  # the lanes took the signal that was meant for all of us
+            signal.raise_signal(signal.SIGINT)  # the lanes took the one that was meant for all of us
+            await anyio.sleep_forever()
         run.tally.interrupted = first is not None
         summary = run.tally.summary(0.0)
         write_summary(store.directory, summary)

@@ -13,7 +13,7 @@ _HEAD = """\
 
 <!-- made by scripts/attacks_doc.py from src/securebench/audit/attacks; do not edit -->
 
-An integrity claim that cannot be run again is marketing. Everything below is played, on your machine:
+An integrity claim that cannot be run again is marketing. All of this that is not marked otherwise is played, on your machine:
 
 ```sh
 securebench audit --full                  # every attack on every backend of this host
@@ -100,7 +100,7 @@ def _plays(attacks: list[Attack]) -> Iterator[str]:
     control = _all(attack.control for attack in attacks)
     yield f"Played as: {played}  "
     yield f"Twin: {'the same, honestly.' if twin == played else twin}  "
-    yield f"Control: {'the same, with that defence left out.' if control == played else control}"
+    yield f"Control: {'the same, against something made weak for it.' if control == played else control}"
 
 
 def _all(plays: Iterable[Play]) -> str:
