@@ -5,7 +5,6 @@ Only what stands before a run is left out, the audit of the walls: it is what th
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from securebench._leftovers import staging_directory
-from securebench.audit.suite.attack import Ground
+from securebench.audit.suite.attack import Ground, Stopped
 from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
@@ -133,8 +130,7 @@ async def carry_out(
         notary.begin()
         await lanes.run()
         if run.tally.interrupted:
-            signal.raise_signal(signal.SIGINT)  # the lanes took the one that was meant for all of us
-            await anyio.sleep_forever()
+            raise Stopped
         run.tally.interrupted = first is not None
         summary = run.tally.summary(0.0)
         write_summary(store.directory, summary)

@@ -46,6 +46,10 @@ class NotHere(SecureBenchError):
     """The play needs something that this backend or host does not have. Says what."""
 
 
+class Stopped(Exception):
+    """The operator's Ctrl-C, which the engine that a play was running took for its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ground:
     """Where a play takes place: one backend with a root that holds python3, and an empty directory of its own."""

@@ -13,7 +13,7 @@ _HEAD = """\
 
 <!-- made by scripts/attacks_doc.py from src/securebench/audit/attacks; do not edit -->
 
-An integrity claim that cannot be run again is marketing. All of this that is not marked otherwise is played, on your machine:
+An integrity claim that cannot be run again is marketing. What is not marked otherwise is played, on your machine:
 
 ```sh
 securebench audit --full                  # every attack on every backend of this host

@@ -10,7 +10,7 @@ import anyio
 
 from securebench._leftovers import staging_directory
 from securebench._text import visible
-from securebench.audit.suite.attack import Attack, End, Ground, NotHere, Play, Seen
+from securebench.audit.suite.attack import Attack, End, Ground, NotHere, Play, Seen, Stopped
 from securebench.audit.suite.catalogue import Catalogue
 from securebench.audit.suite.result import NO_BACKEND, Row, SuiteResult, Verdict
 from securebench.sandboxes.base import Root, Sandbox
@@ -40,7 +40,9 @@ async def run_suite(
     at_once: int,
     on_row: OnRow | None = None,
 ) -> SuiteResult:
-    """Play `attacks` on every backend; those that meet none once, on the first backend's machine."""
+    """Play `attacks` on every backend; those that meet none once, on the first backend's machine.
+
+    Raises KeyboardInterrupt when a play was stopped by the operator."""
     began, now = time.monotonic(), time.time()
     grounds = [(attack, backend, backend.name) for backend in backends for attack in attacks if attack.isolated]
     grounds += [(attack, backends[0], NO_BACKEND) for attack in attacks if not attack.isolated]
@@ -54,9 +56,15 @@ async def run_suite(
             if on_row is not None:
                 on_row(rows[number])
 
-    async with anyio.create_task_group() as tasks:
-        for number, (attack, _, column) in enumerate(grounds):
-            tasks.start_soon(play, number, attack, column)
+    stopped = False
+    try:
+        async with anyio.create_task_group() as tasks:
+            for number, (attack, _, column) in enumerate(grounds):
+                tasks.start_soon(play, number, attack, column)
+    except* Stopped:
+        stopped = True
+    if stopped:
+        raise KeyboardInterrupt
     return SuiteResult(now, time.monotonic() - began, host, tuple(rows[number] for number in range(len(grounds))))
 
 
@@ -107,7 +115,7 @@ class Player:
             try:
                 with anyio.fail_after(PLAY_SECONDS):
                     return await play.on(ground)
-            except NotHere:
+            except (NotHere, Stopped):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it was, it is not a success of ours
                 return Seen(End.FAULT, f"{type(error).__name__}: {error}")
