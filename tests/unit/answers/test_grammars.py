@@ -226,6 +226,7 @@ def test_tokens_keep_what_carries_meaning(text: str, line: str) -> None:
     [
         ("P\u0336a\u0336ris", " paris "),  # struck out
         ("\u0333Paris", " paris "),
+        ("P\u20ddaris", " paris "),  # in a circle
         ("\u1f00\u0336x", " \u1f00x "),
         ("\u1e01\u0336x", " \u1e01x "),
         ("x \u0939\u093f\u0902\u0926\u0940 x", " x \u0939\u093f\u0902\u0926\u0940 x "),  # marks that are letters

@@ -78,6 +78,7 @@ SENSITIVE = [
     "python311._pth", ".pdbrc", "x.egg", "x.egg/EGG-INFO/entry_points.txt", "x.egg-info", "conftest.py.", "conftest.py ",
     "pytest.ini. .", "bunfig.toml", "src/setupTests.ts", ".pnp.cjs", "phpunit.dist.xml", "behave.ini", "wdio.conf.ts",
     "src/META-INF/services/org.junit.platform.launcher.TestExecutionListener", "a.runsettings", ".config/nextest.toml",
+    "META-INF/services/org.testng.ITestNGListener", "src/__pycache__/x.txt",
 ]  # fmt: skip
 RESTRICTED = [
     "tests/test_a.py", "pkg/test/a.c", "test_a.py", "a_test.go", "src/x.test.ts", "spec/a.rb", "FooTest.java",
@@ -332,6 +333,7 @@ def test_nothing_is_put_beneath_a_file_that_stays() -> None:
     judgement = judge(ChangePolicy(), {"setup.py": "1"}, {"setup.py/x": "1", "setup.py/deep/y": "1"})
     assert not judgement.of(Outcome.ALLOWED)
     assert {d.reason for d in judgement.decisions if d.path != "setup.py"} == {"lies beneath a file that stays"}
+    assert not judge(ChangePolicy(), {"pkg/setup.py": "1"}, {"pkg/setup.py/x": "1"}).of(Outcome.ALLOWED)
 
 
 # -- the record ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from securebench._canonical import digest_bytes
 from securebench.evidence.findings import Findings, Severity
 from securebench.evidence.lines import Lines
 from securebench.evidence.seals import (
+    SUBJECTS,
     Checkpoint,
     KeyFacts,
     Standing,
@@ -270,6 +271,7 @@ def test_seal_is_read_where_its_signature_holds(tmp_path: Path, key: SigningKey)
     seal = read_seal(tmp_path, [], findings)
     assert seal is not None
     assert (seal.predicate.chain.records, findings.found) == (2, [])
+    assert seal.subjects.keys() == SUBJECTS
     path = tmp_path / SEAL_FILE
     path.write_bytes(path.read_bytes().replace(b'"sig":"', b'"sig":"AAAA'))
     assert read_seal(tmp_path, [], findings) is None

@@ -69,6 +69,7 @@ def test_anything_else_is_a_counted_failure_that_tells_nothing_hidden(family: st
     public, hidden, _ = ROWS[family]
     result = verify(family, view(public, hidden), text)
     assert (result.status, result.passed, result.score) == (Status.FAILED, False, 0.0)
+    assert (result.failure_reason is FailureReason.NO_ANSWER) == (not text)
     assert result.failure_reason is not None
     assert result.task_id == "t"
     assert result.metadata["rule"]

@@ -271,6 +271,12 @@ def test_ids_are_read(kind: str, text: str, expected: TestId) -> None:
     assert read_id(kind, text, "task") == expected
 
 
+def test_id_is_written_as_pytest_writes_it_and_keeps_its_parameters_under_another_name() -> None:
+    test = TestId("t/test_x.py", "TestA.test_a", "[1]")
+    assert str(test) == "t/test_x.py::TestA::test_a[1]"
+    assert test.renamed("TestA.test_b") == TestId("t/test_x.py", "TestA.test_b", "[1]")
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
