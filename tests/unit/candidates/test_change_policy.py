@@ -333,7 +333,22 @@ def test_nothing_is_put_beneath_a_file_that_stays() -> None:
     judgement = judge(ChangePolicy(), {"setup.py": "1"}, {"setup.py/x": "1", "setup.py/deep/y": "1"})
     assert not judgement.of(Outcome.ALLOWED)
     assert {d.reason for d in judgement.decisions if d.path != "setup.py"} == {"lies beneath a file that stays"}
-    assert not judge(ChangePolicy(), {"pkg/setup.py": "1"}, {"pkg/setup.py/x": "1"}).of(Outcome.ALLOWED)
+    judgement = judge(ChangePolicy(), {"pkg/setup.py": "1"}, {"pkg/setup.py/x": "1"})
+    assert {d.outcome for d in judgement.decisions} == {Outcome.STRIPPED}
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ({"pkg/a.py": "1", "x": "1"}, {"x": "1"}),
+        ({"pkg/x": "1"}, {"pkg/x/y/z": "1"}),
+        ({"pkg/x/y/z": "1"}, {"pkg/x": "1"}),
+        ({}, {"a/file": "1", "m/n/empty": None, "z/empty": None}),
+    ],
+    ids=["goes with all in it", "in the place of a file", "a file in its place", "new ones beside empty ones"],
+)
+def test_directory_of_allowed_changes_is_allowed(before: dict[str, str | None], after: dict[str, str | None]) -> None:
+    assert {d.outcome for d in judge(ChangePolicy(), before, after).decisions} == {Outcome.ALLOWED}
 
 
 # -- the record ----------------------------------------------------------------------------------------------------
