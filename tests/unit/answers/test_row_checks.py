@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from securebench import _json
+from securebench.answers.characters import MAX_ANSWER
+from securebench.answers.sets import MAX_ELEMENTS
 from securebench.families.registry import FAMILIES
 
 
@@ -40,6 +42,7 @@ def short(accepted: list[Any], answer_format: Any = None, tolerance: Any = None)
         (["Paris, France", "Rome"], "set", None),
         ([2, 3, 5], "set", None),
         (["C++", "-5", "Grüße"], "text", None),
+        ([f"e{number}" for number in range(MAX_ELEMENTS)], "set", None),
     ],
 )
 def test_sound_short_answer_key_has_no_problem(accepted: list[Any], answer_format: Any, tolerance: Any) -> None:
@@ -58,6 +61,7 @@ def test_sound_short_answer_key_has_no_problem(accepted: list[Any], answer_forma
         (["03/04/2024"], "date", None, "eval.accepted_answers.0"),
         ([2024.5], "date", None, "eval.accepted_answers.0"),
         (["zero\u200bwidth"], "text", None, "eval.accepted_answers.0"),
+        (["x" * (MAX_ANSWER + 1)], "text", None, "eval.accepted_answers.0"),
         (["two\nlines"], None, None, "eval.accepted_answers.0"),
         (["   "], "text", None, "eval.accepted_answers.0"),
         (["x" * 9000], "text", None, "eval.accepted_answers.0"),
