@@ -303,7 +303,7 @@ def test_a_changed_record_makes_its_candidate_unverifiable(texts: Workbench, fie
     done = regrade(texts)
     expected = {"a": "same", "b": "not_judged_before" if value is None else "unverifiable", "c": "same"}
     assert (done.code, categories(done)) == (1, expected), (done.out, done.err)
-    assert any(problem.startswith("candidates.jsonl:2:") for problem in done.json["problems"])
+    assert any(problem.startswith("candidates.jsonl:") for problem in done.json["problems"])
     if value is not None:
         assert "candidate" in by_task(done)["b"]["why"][0]
 
