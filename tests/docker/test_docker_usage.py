@@ -144,7 +144,10 @@ def test_the_switch_of_a_dead_engine_removes_them(
 @pytest.mark.usefixtures("ledger")
 @pytest.mark.parametrize(
     ("program", "outcome"),
-    [("bytearray(b'x' * (200 << 20))", Outcome.OUT_OF_MEMORY), ("import os; os.kill(os.getpid(), 9)", Outcome.SIGNALLED)],
+    [
+        ("bytearray(b'x' * (200 << 20))", Outcome.OUT_OF_MEMORY),
+        ("import os; os.kill(os.getpid(), 9)", Outcome.SIGNALLED),
+    ],
 )
 def test_memory_used_up_is_seen_where_the_engine_missed_it(
     sandbox: Imaged, monkeypatch: pytest.MonkeyPatch, program: str, outcome: Outcome
