@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
-from securebench import _json
 from securebench._canonical import canonical_bytes, digest_bytes
 from securebench._schema import ClosedModel
 from securebench.errors import IntegrityError, StoreError
 from securebench.records._durable import create_file, read_file
-from securebench.records.dsse import MAX_ENVELOPE, decode_envelope, sign
+from securebench.records.dsse import MAX_ENVELOPE, sign
 from securebench.records.keys import SigningKey
-from securebench.records.plan import Hex32, wrong_fields
-from securebench.records.seal import PAYLOAD_TYPE, STATEMENT_TYPE, Key
+from securebench.records.plan import Hex32
+from securebench.records.seal import PAYLOAD_TYPE, STATEMENT_TYPE, Key, open_signed
 
 AUDITS = "audits"
 AUDIT_PREDICATE: Literal["https://securebench.org/attestations/audit/v1"] = (
@@ -161,20 +160,8 @@ def make_audit(value: Mapping[str, Any], key: SigningKey) -> SignedAudit:
 
 def open_audit(data: bytes, name: str) -> SignedAudit:
     """What a signed audit says, after checking that the key it names signed it. Raises IntegrityError."""
-    envelope = decode_envelope(data, name)
-    if envelope.payload_type != PAYLOAD_TYPE:
-        raise IntegrityError(f"{name}: its payload is {envelope.payload_type!a}, not an in-toto statement")
-    try:
-        value = _Statement.model_validate_json(_json.dumps(_json.loads(envelope.payload)))
-    except _json.JsonError as error:
-        raise IntegrityError(f"{name}: the statement is {error}") from error
-    except ValidationError as error:
-        raise IntegrityError(f"{name}: not a statement about an audit: {'; '.join(wrong_fields(error))}") from None
-    except RecursionError:
-        raise IntegrityError(f"{name}: nested too deeply") from None
+    value = open_signed(data, name, _Statement, "an audit")
     predicate = value.predicate
-    if not envelope.verified_by(predicate.key.id):
-        raise IntegrityError(f"{name}: the signature does not hold: it was changed after {predicate.key.id} signed it")
     if value.subject[0].digest.sha256 != _code(predicate.host):
         raise IntegrityError(f"{name}: is about other code than its host had")
     if problem := predicate.contradiction():

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, TypeVar
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from securebench import _json
 from securebench._canonical import canonical_bytes, digest_bytes
@@ -194,23 +194,41 @@ def _signed(progress: Progress, status: Status, key: SigningKey, more: Mapping[s
     return sign(PAYLOAD_TYPE, Statement(files | dict(more), predicate).encode(), key)
 
 
-def open_statement(data: bytes, name: str) -> Statement:
-    """What an envelope of ours says, after checking that the key it names signed it. Raises IntegrityError."""
+class _Keyed(Protocol):
+    @property
+    def key(self) -> Key: ...
+
+
+class _Signed(Protocol):
+    @property
+    def predicate(self) -> _Keyed: ...
+
+
+S = TypeVar("S", bound=_Signed)
+
+
+def open_signed(data: bytes, name: str, model: type[S], about: str) -> S:
+    """An in-toto statement of this form, after checking that the key it names signed it. Raises IntegrityError."""
     envelope = decode_envelope(data, name)
     if envelope.payload_type != PAYLOAD_TYPE:
         raise IntegrityError(f"{name}: its payload is {envelope.payload_type!a}, not an in-toto statement")
     try:
-        value = _Statement.model_validate_json(_json.dumps(_json.loads(envelope.payload)))
+        value = TypeAdapter(model).validate_json(_json.dumps(_json.loads(envelope.payload)))
     except _json.JsonError as error:
         raise IntegrityError(f"{name}: the statement is {error}") from error
     except ValidationError as error:
-        raise IntegrityError(f"{name}: not a statement about a run: {'; '.join(wrong_fields(error))}") from None
+        raise IntegrityError(f"{name}: not a statement about {about}: {'; '.join(wrong_fields(error))}") from None
     except RecursionError:
         raise IntegrityError(f"{name}: nested too deeply") from None
-    if not envelope.verified_by(value.predicate.key.id):
-        raise IntegrityError(
-            f"{name}: the signature does not hold: it was changed after {value.predicate.key.id} signed it"
-        )
+    signer = value.predicate.key.id
+    if not envelope.verified_by(signer):
+        raise IntegrityError(f"{name}: the signature does not hold: it was changed after {signer} signed it")
+    return value
+
+
+def open_statement(data: bytes, name: str) -> Statement:
+    """What an envelope of ours says, after checking that the key it names signed it. Raises IntegrityError."""
+    value = open_signed(data, name, _Statement, "a run")
     subjects: dict[str, str] = {subject.name: subject.digest.sha256 for subject in value.subject}
     if len(subjects) != len(value.subject):
         raise IntegrityError(f"{name}: names a file twice")
