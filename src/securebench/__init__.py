@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from securebench.benchmark_compiler import compile_benchmark_pack
     from securebench.benchmark_pack import load_benchmark_pack
     from securebench.errors import SecureBenchError
+    from securebench.grading import Grader, agrade, grade
     from securebench.records.summary import TesterRunSummary
     from securebench.tester_config import load_env_file, load_tester_config
     from securebench.tester_run import run_tester_config
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from securebench.verifiers.registry import verifier_for_task_type
 
 __all__ = [
+    "Grader",
     "SecureBenchError",
     "TesterRunSummary",
     "VerificationResult",
     "Verifier",
+    "agrade",
     "compile_benchmark_pack",
+    "grade",
     "load_benchmark_pack",
     "load_env_file",
     "load_tester_config",
@@ -31,11 +35,14 @@ __all__ = [
 ]
 
 _HOME = {
+    "Grader": "grading",
     "SecureBenchError": "errors",
     "TesterRunSummary": "records.summary",
     "VerificationResult": "verifiers.base",
     "Verifier": "verifiers.base",
+    "agrade": "grading",
     "compile_benchmark_pack": "benchmark_compiler",
+    "grade": "grading",
     "load_benchmark_pack": "benchmark_pack",
     "load_env_file": "tester_config",
     "load_tester_config": "tester_config",

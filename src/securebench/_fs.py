@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -162,6 +162,18 @@ def _walk(
                 yield from _walk(child, inner / name, shown / name, budget, device)
             finally:
                 os.close(child)
+
+
+def entries_in(descriptor: int, most: int) -> list[tuple[str, int]]:
+    """The names in a directory with their modes, in stable order; nothing is opened or followed. Raises TooLarge."""
+    names = os.listdir(descriptor)
+    if len(names) > most:
+        raise TooLarge(f"holds {len(names)} entries; at most {most} are allowed")
+    found = []
+    for name in sorted(names, key=os.fsencode):
+        with suppress(FileNotFoundError):
+            found.append((name, os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode))
+    return found
 
 
 def tree_digest(root: int, path: PurePosixPath, max_entries: int, max_bytes: int) -> str:

@@ -15,6 +15,10 @@ class JsonError(ValueError):
     """Text that is not strict JSON. The message repeats keys, never values."""
 
 
+class Incomplete(JsonError):
+    """Text that ends before its document does."""
+
+
 def loads(text: str | bytes) -> Json:
     """Parse one strict JSON document. Raises JsonError, whatever the input."""
     if isinstance(text, bytes):
@@ -33,6 +37,18 @@ def loads(text: str | bytes) -> Json:
     return value
 
 
+def decode(text: str, start: int, *, nan_is_null: bool = False) -> tuple[Json, int]:
+    """The strict document that begins at `start`, and where it ends; what follows is not looked at. With `nan_is_null`
+    the constants that JSON lacks and other tools write are null. Raises Incomplete where more text may end it."""
+    try:
+        return (_LENIENT if nan_is_null else _DECODER).raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        cut = error.msg.startswith("Unterminated string") or error.pos >= len(text) - _LONGEST_WORD
+        raise (Incomplete if cut else JsonError)(f"not JSON: {error.msg}") from None
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+
+
 def dumps(value: Any) -> str:
     """One line of JSON with stable key order as given, readable Unicode, and no NaN or Infinity.
 
@@ -46,6 +62,11 @@ def dumps(value: Any) -> str:
         return _ASCII_ENCODER.encode(value)
     # JSON allows these inside strings, line-splitting readers do not.
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")
+
+
+def dumps_ascii(value: Any) -> str:
+    """The same values in printable ASCII: nothing in it steers a terminal or hides, and it reads back exactly."""
+    return _ASCII_ENCODER.encode(value).replace("\x7f", "\\u007f")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -81,3 +102,7 @@ _ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int, strict=True
 )
+_LENIENT = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=lambda _: None, parse_float=_float, parse_int=_int, strict=True
+)
+_LONGEST_WORD = len("-Infinity")  # and of what else is an error before its end: an escape

@@ -38,9 +38,12 @@ def is_stale(name: str) -> bool:
 
 
 def start_time(pid: int) -> int:
-    """When a process started, in clock ticks since boot. Raises FileNotFoundError when it is gone."""
-    text = Path(f"/proc/{pid}/stat").read_text()
-    return int(text.rpartition(")")[2].split()[19])
+    """When a process started, in clock ticks since boot. Raises FileNotFoundError or ProcessLookupError when it is
+    gone; one that has ended is, also where nobody has reaped it."""
+    state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    if state in "ZX":
+        raise ProcessLookupError(f"process {pid} has ended")
+    return int(fields[18])
 
 
 @cache

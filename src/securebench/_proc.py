@@ -10,12 +10,14 @@ thread that made the child, not to the process.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
+import select
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -67,6 +69,13 @@ class Process:
             await self.wait()
         os.close(self._pidfd)
         self._pidfd = -1
+
+
+def _is_readable(fd: int) -> bool:
+    """Now. Not by `select`, which cannot look at a descriptor beyond 1023."""
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(0))
 
 
 def _state(pid: int) -> str:
@@ -136,6 +145,26 @@ class Capture:
             if not self._take(fd):
                 return
             await anyio.wait_readable(fd)
+
+    @contextmanager
+    def listening(self, fd: int, on_error: Callable[[Exception], None]) -> Iterator[None]:
+        """As `drain`, for as long as the context lasts and without a task of its own; what a callback of ours raises is
+        given to `on_error`."""
+        loop = asyncio.get_running_loop()
+
+        def arrived() -> None:
+            try:
+                if self._take(fd):
+                    return
+            except Exception as error:  # noqa: BLE001 — the event loop would only log it
+                on_error(error)
+            loop.remove_reader(fd)
+
+        loop.add_reader(fd, arrived)
+        try:
+            yield
+        finally:
+            loop.remove_reader(fd)
 
     def finish(self, fd: int) -> None:
         """Take what is in the pipe now, without waiting for writers that may live on."""
@@ -334,6 +363,13 @@ class Handle:
 
     def fileno(self) -> int:
         return self._pidfd
+
+    @property
+    def awake(self) -> bool:
+        """Whether it lives and was not stopped."""
+        if self._pidfd < 0 or _is_readable(self._pidfd):
+            return False
+        return _state(self.pid) not in "TtZX"
 
     def kill(self) -> None:
         """Send SIGKILL; a process that has ended is not an error."""

@@ -5,6 +5,7 @@ messages name the place and never repeat a value that could be a secret of the p
 
 from __future__ import annotations
 
+import bisect
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -20,6 +21,8 @@ from securebench._yaml import Loc, YamlDocument, dotted
 from securebench.errors import Problem
 
 MAX_PROBLEMS = 1000  # of one value; nobody reads more, and a hostile value could have millions
+
+_COMPARED = 100  # names on either side of a misspelt one, in their order
 
 T = TypeVar("T")
 Locate = Callable[[Loc], int]
@@ -194,9 +197,11 @@ def merged(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def suggest(key: str, known: Iterable[str]) -> str:
-    """` (did you mean 'x'?)`, or nothing when nothing known comes near."""
-    known = set(known)
-    if key in known:
+    """` (did you mean 'x'?)`, or nothing when nothing known comes near. Of many those are compared that begin alike."""
+    names = sorted(set(known))
+    at = bisect.bisect_left(names, key)
+    if names[at : at + 1] == [key]:
         return " (it belongs to another version or kind of this section)"
-    close = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.7)
+    near = names[max(0, at - _COMPARED) : at + _COMPARED]
+    close = difflib.get_close_matches(key, near, n=1, cutoff=0.7)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio.abc import TaskGroup
 
+from securebench.errors import InfrastructureError
+
 
 @asynccontextmanager
 async def one_error() -> AsyncIterator[None]:
@@ -16,6 +18,21 @@ async def one_error() -> AsyncIterator[None]:
         yield
     except BaseExceptionGroup as group:
         raise group.exceptions[0] if len(group.exceptions) == 1 else group from None
+
+
+@asynccontextmanager
+async def fault_first() -> AsyncIterator[None]:
+    """As `one_error`; of several the host's fault, where there is one: the others came of it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise _fault(group) or (group.exceptions[0] if len(group.exceptions) == 1 else group) from None
+
+
+def _fault(error: BaseException) -> InfrastructureError | None:
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(_fault, error.exceptions)), None)
+    return error if isinstance(error, InfrastructureError) else None
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import hashlib
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +21,7 @@ from securebench._canonical import digest_bytes, digest_value
 from securebench._schema import FileRef, suggest
 from securebench._yaml import Loc, dotted
 from securebench.errors import IntegrityError, PackError, Problem, os_reason
-from securebench.families.base import Family
+from securebench.families.base import CandidateKind, Family
 from securebench.families.registry import FAMILIES
 from securebench.pack_schema import MANIFEST, AnyRow, Manifest, row_schema
 from securebench.resources import Visibility
@@ -51,6 +51,7 @@ class RowIndex:
     domains: tuple[str, ...]  # that its agent may reach
     files: tuple[str, ...]  # keys of `BenchmarkPack.file_digests`
     tags: tuple[str, ...] = ()  # `metadata.tags`, by which tasks can be chosen
+    memory: int | None = None  # its limit, in bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,10 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
             raise IntegrityError(f"{self.tasks_path}: {os_reason(error)}, but the pack was loaded from it") from error
         if hashlib.sha256(data).digest() != entry.sha256:
             raise IntegrityError(f"{self.tasks_path}:{entry.line}: row changed since the pack was loaded; start again")
-        row = _Rows(self.manifest, str(self.tasks_path)).check(data, entry.line)
+        row = RowChecker(self.manifest, str(self.tasks_path)).check(data, entry.line)
         if isinstance(row, list):
             raise PackError(row)
-        return BenchmarkRow(row, entry.line, _row_digest(data, row, self.manifest, self.file_digests))
+        return BenchmarkRow(row, entry.line, self.row_digest(entry))
 
     @cached_property
     def _tasks_file(self) -> BinaryIO:
@@ -117,9 +118,18 @@ class BenchmarkPack(Sequence[BenchmarkRow]):
         return file
 
     def row_digest(self, entry: RowIndex) -> str:
-        """Of a row with its files, without reading it."""
+        """Of a row with its files within this pack, without reading it."""
         files = {key: self.file_digests[key] for key in entry.files}
-        return _combined(entry.sha256, files)
+        return digest_value({"pack": self._secret, "row": entry.sha256.hex(), "files": files})
+
+    @cached_property
+    def _secret(self) -> str:
+        """Of all rows together. Records are published: against a digest of its row alone, whoever knows a question
+        could try every answer to it."""
+        whole = hashlib.sha256(b"securebench: the rows of a pack\0")
+        for entry in self.entries:
+            whole.update(entry.sha256)
+        return whole.hexdigest()
 
 
 def load_benchmark_pack(
@@ -131,7 +141,7 @@ def load_benchmark_pack(
     manifest_path, tasks_path = Path(manifest), Path(tasks)
     data = _read_file(manifest_path, _yaml.MAX_BYTES)
     model = _check_manifest(data, str(manifest_path))
-    rows = _Rows(model, str(tasks_path))
+    rows = RowChecker(model, str(tasks_path))
     assets = _Assets(manifest_path.parent, rows)
     if tasks_path.resolve().is_relative_to((manifest_path.parent / model.asset_roots.public).resolve()):
         rows.report(
@@ -160,19 +170,21 @@ def load_benchmark_pack(
 
 def sound_rows(manifest: Path, tasks: Path, wanted: Callable[[int], bool]) -> Iterator[tuple[AnyRow, int]]:
     """The sound rows on wanted lines, each with its line; what is wrong with the others is `load`'s to say."""
-    rows = _Rows(_check_manifest(_read_file(manifest, _yaml.MAX_BYTES), str(manifest)), str(tasks))
+    rows = RowChecker(_check_manifest(_read_file(manifest, _yaml.MAX_BYTES), str(manifest)), str(tasks))
     for line, _, raw in _lines(tasks, rows, hashlib.sha256()):
         if wanted(line) and not isinstance(row := rows.check(raw, line), list):
             yield row, line
 
 
-_Needs = tuple[str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_Needs = tuple[str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...], int | None]
 
 
 def _needs(row: AnyRow, manifest: Manifest) -> _Needs:
     environment = row.environment
     files = tuple(sorted({file_key(root, ref) for root, _, ref in file_refs(row, manifest)}))
-    return row.family, environment.image, environment.network.allowed_domains, files, _tags(row.metadata)
+    memory = environment.resources.memory
+    limit = memory if isinstance(memory, int) else None
+    return row.family, environment.image, environment.network.allowed_domains, files, _tags(row.metadata), limit
 
 
 def _tags(metadata: dict[str, Any]) -> tuple[str, ...]:
@@ -185,19 +197,19 @@ def _tags(metadata: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sys.intern(tag) for tag in dict.fromkeys(tags))
 
 
-def _row_digest(data: bytes, row: AnyRow, manifest: Manifest, digests: Mapping[str, str]) -> str:
-    keys = {file_key(root, ref) for root, _, ref in file_refs(row, manifest)}
-    return _combined(hashlib.sha256(data).digest(), {key: digests[key] for key in keys})
-
-
-def _combined(row: bytes, files: dict[str, str]) -> str:
-    return digest_value({"row": f"sha256:{row.hex()}", "files": files})
+def candidate_kinds(pack: BenchmarkPack) -> dict[str, CandidateKind]:
+    """What kind of candidate each task collects, by id."""
+    return {entry.id: FAMILIES[entry.family].candidate for entry in pack.entries}
 
 
 def find_pack(path: Path) -> tuple[Path, Path]:
-    """The manifest and tasks file of a pack given as a directory or as its manifest. Raises PackError."""
-    manifest = path / "manifest.yaml" if path.is_dir() else path
-    tasks = manifest.with_name("tasks.jsonl")
+    """The manifest and tasks file of a pack given as a directory, as its manifest, or as its tasks. Raises
+    PackError."""
+    if path.suffix == ".jsonl":
+        manifest, tasks = path.with_name("manifest.yaml"), path
+    else:
+        manifest = path / "manifest.yaml" if path.is_dir() else path
+        tasks = manifest.with_name("tasks.jsonl")
     missing = [str(file) for file in (manifest, tasks) if not file.is_file()]
     if missing:
         raise PackError(
@@ -249,7 +261,7 @@ def _check_manifest(data: bytes, file: str) -> Manifest:
     return result
 
 
-def _lines(path: Path, rows: _Rows, whole: Any) -> Iterator[tuple[int, int, bytes]]:
+def _lines(path: Path, rows: RowChecker, whole: Any) -> Iterator[tuple[int, int, bytes]]:
     """Line number, offset and bytes of every line that is not blank."""
     try:
         with _fs.open_named(path) as file:
@@ -273,8 +285,8 @@ def _lines(path: Path, rows: _Rows, whole: Any) -> Iterator[tuple[int, int, byte
         rows.report([Problem(str(path), 0, "", os_reason(error))])
 
 
-class _Rows:
-    """Checks rows one by one and remembers what it must: the ids seen and the problems found."""
+class RowChecker:
+    """Checks rows one by one and remembers what it must: the ids seen and the problems reported."""
 
     def __init__(self, manifest: Manifest, file: str) -> None:
         self.manifest = manifest
@@ -375,7 +387,7 @@ def _with_defaults(value: dict[str, Any], family: str, environment: dict[str, An
 class _Assets:
     """Looks at every file that rows name, once: it must lie beneath its root and be plain all the way down."""
 
-    def __init__(self, directory: Path, rows: _Rows) -> None:
+    def __init__(self, directory: Path, rows: RowChecker) -> None:
         self.directory = directory
         self.rows = rows
         self.digests: dict[str, str] = {}

@@ -10,6 +10,7 @@ SecureBenchError
 │   ├── JudgeUnfit         a model judge got a response wrong whose verdict is known
 │   ├── SandboxUnavailable no backend here gives what was required; carries the remedy
 │   └── StoreError         the run directory cannot be written, read or locked
+├── QueueFull              the caller of a grader: all places are taken, come back later
 └── IntegrityError         evidence that does not check out: never retried (exit 1)
 
 Only `securebench.cli` turns an error into output or an exit code.
@@ -122,6 +123,10 @@ class JudgeUnfit(InfrastructureError):
 
 class StoreError(InfrastructureError):
     """The run directory cannot be created, locked, written or read."""
+
+
+class QueueFull(SecureBenchError):
+    """A grader has no place for another candidate now, and the caller did not want to wait."""
 
 
 class IntegrityError(SecureBenchError):

@@ -168,7 +168,22 @@ class ConstantHarness(HarnessBase):
     config: ConstantConfig = Field(default_factory=ConstantConfig)
 
 
+class SamplesConfig(ClosedModel):
+    """Candidates from a file: one JSON object per line, plain or gzip; `-` is standard input."""
+
+    path: PathText
+
+
+class SamplesHarness(HarnessBase):
+    type: Literal["samples"]
+    config: SamplesConfig
+
+
 HarnessSection = Annotated[
     CommandHarness | CodexHarness | ClaudeCodeHarness | ChatHarness | ControlHarness | ConstantHarness,
+    Discriminator("type"),
+]
+HarnessSection03 = Annotated[
+    CommandHarness | CodexHarness | ClaudeCodeHarness | ChatHarness | ControlHarness | ConstantHarness | SamplesHarness,
     Discriminator("type"),
 ]

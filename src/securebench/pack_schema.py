@@ -126,14 +126,40 @@ class AssetDefaults(ClosedModel):
     read_only: bool = True
 
 
+Count = Annotated[int, Field(ge=0)]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class SourceNote(ClosedModel):
+    """Where an imported pack comes from, and what of it became rows. The pack's digest is over it."""
+
+    format: Name
+    name: Name
+    digest: Digest
+    only: tuple[Name, ...] = ()  # patterns by which files of it were chosen
+    licence: Name | None = None
+    url: Name | None = None
+    revision: Name | None = None
+    prompt: Name = "default"
+    settings: dict[Name, Name] = Field(default_factory=dict)  # of the format, where they are not its defaults
+    mapping: Digest | None = None  # of the mapping file of the format `jsonl`
+    examples: Digest | None = None  # of the source of the examples that prompts show
+    shots: Count | None = None  # that prompts show, where it is not the format's own number
+    limit: Count | None = None  # only so many of its rows were looked at
+    rows: Count  # that were looked at
+    left_out: Count = 0  # rows that could not be converted
+    excluded: Count = 0  # rows that were converted, and not admitted
+
+
 class Manifest(ClosedModel):
     """`manifest.yaml`: what the pack is and what its rows share."""
 
     id: Name
-    version: Annotated[int, Field(ge=0)]
+    version: Count
     defaults: Defaults = Field(default_factory=Defaults)
     asset_roots: AssetRoots = Field(default_factory=AssetRoots)
     asset_defaults: AssetDefaults = Field(default_factory=AssetDefaults)
+    source: SourceNote | None = None
 
 
 class Row(ClosedModel, Generic[Input, Eval]):

@@ -11,27 +11,22 @@ from types import MappingProxyType
 import anyio
 import anyio.to_thread
 
-from securebench._leftovers import staging_directory
 from securebench._schema import suggest
 from securebench._tasks import one_error
-from securebench.audit.prerun import require_run_audit
 from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import BenchmarkPack, RowIndex, load_benchmark_pack
-from securebench.candidates.store import CandidateStore
-from securebench.dangerous_commands import VerificationPolicy
 from securebench.engine.admission import Memory, memory_for_attempts
-from securebench.engine.court import Court
+from securebench.engine.court import open_court
 from securebench.engine.judges import judge_of
-from securebench.engine.preflight import check_places_out_of_sight, check_walls, image_digests, task_roots
+from securebench.engine.preflight import check_places_out_of_sight
 from securebench.engine.regrade import Regrading
 from securebench.engine.regrade_report import Regraded, RegradeReport
 from securebench.engine.since import Since
 from securebench.engine.stored_run import Key, StoredRun
 from securebench.errors import ConfigError
 from securebench.evidence.verify import Verification, verify_run
-from securebench.families.registry import FAMILIES
-from securebench.sandboxes.base import ISOLATED, Sandbox
-from securebench.sandboxes.select import select_sandbox
+from securebench.preparation import executed_roots, prepare_sandbox
+from securebench.sandboxes.base import Sandbox
 from securebench.tester_config import SandboxSection, TesterConfig
 
 
@@ -79,26 +74,20 @@ async def _regrade(directory: Path, options: RegradeOptions, listener: Listener)
     config = options.config
     since = Since(run.plan, pack, origin, None if config is None else config.digest(), images)
     listener.begin(len(keys))
-    async with one_error():
-        with staging_directory() as private:
-            private.chmod(0o700)
-            court = Court(
-                sandbox=sandbox,
-                store=CandidateStore(private / "store", run.candidates),
-                seed=seed,
-                judge=None if config is None else judge_of(config),
-                policy=VerificationPolicy() if config is None else config.verification,
-            )
-            regrading = Regrading(
-                run=run,
-                tasks=tasks,
-                court=court,
-                since=since,
-                memory=Memory(memory_for_attempts()),
-                workers=options.workers or len(os.sched_getaffinity(0)),
-                on_done=listener.done,
-            )
-            completed = await regrading.judge_all(keys)
+    judge = None if config is None else judge_of(config.judge, config.judge_key)
+    policy = None if config is None else config.verification
+    warm = config is None or config.sandbox.warm
+    async with one_error(), open_court(sandbox, run.candidates, seed, judge, policy, warm=warm) as court:
+        regrading = Regrading(
+            run=run,
+            tasks=tasks,
+            court=court,
+            since=since,
+            memory=Memory(memory_for_attempts()),
+            workers=options.workers or len(os.sched_getaffinity(0)),
+            on_done=listener.done,
+        )
+        completed = await regrading.judge_all(keys)
     planned = [key for key in run.plan.attempt_keys() if not options.only or key[0] in options.only]
     return RegradeReport(
         run=directory,
@@ -131,20 +120,14 @@ async def _prepare(
 ) -> tuple[Sandbox | None, Mapping[str, str]]:
     """The sandbox as a run would choose and audit it, and which images it has. Raises ConfigError,
     SandboxUnavailable, AuditFailed."""
-    executed = [entry for entry in entries if FAMILIES[entry.family].executes]
-    if not executed:
+    roots = executed_roots(entries)
+    if not roots:
         return None, {}
-    roots = task_roots(entry.image for entry in executed)
     check_places_out_of_sight({"pack": (pack.manifest_path, pack.tasks_path), "run": (run.directory,)}, roots)
     section = SandboxSection() if options.config is None else options.config.sandbox
-    pull = None if section.pull == "never" else listener.notice
-    selection = await select_sandbox(section.backend, ISOLATED, roots, section.runtime, pull)
-    sandbox = selection.sandbox
-    await sandbox.clean()
-    await check_walls(sandbox, roots)
-    await require_run_audit(sandbox, roots)
-    listener.notice(selection.reason)
-    return sandbox, await image_digests(sandbox, roots)
+    ready = await prepare_sandbox(section, roots, listener.notice)
+    listener.notice(ready.notices[0])
+    return ready.sandbox, ready.images
 
 
 def _problems(checked: Verification) -> list[str]:

@@ -33,8 +33,10 @@ from securebench.harness_schema import (
     EgressSection,
     EnvName,
     HarnessSection,
+    HarnessSection03,
     PathText,
     Positive,
+    SamplesHarness,
     Url,
 )
 from securebench.pack_schema import Size
@@ -78,6 +80,7 @@ class SandboxSection(ClosedModel):
     pids: Positive | None = None
     disk: Size | None = None
     pull: Literal["missing", "never"] = "missing"
+    warm: bool = True  # whether rooms may begin in processes that stand ready
 
 
 class JudgeSection(ClosedModel):
@@ -92,8 +95,23 @@ class JudgeSection(ClosedModel):
 
 
 class ExecutorSection(ClosedModel):
+    """Who carries attempts out: this machine, or the nodes of a Ray cluster, by its address; without one, a cluster of
+    this machine alone."""
+
     type: Literal["local", "ray"] = "local"
     address: Text | None = None
+    in_flight: Annotated[int, Field(ge=1, le=100_000)] = 1000  # attempts that are under way or wait for a node
+    patience_seconds: Seconds = 120.0  # how long an attempt waits for a node that could carry it out
+    cache: Size = 20 * 2**30  # bytes that a node keeps of what it was sent
+    cpus: Annotated[float, Field(gt=0)] = 1.0  # that an attempt counts for where its task does not say
+    autoscale_cpus: Annotated[int, Field(ge=1)] | None = None  # that a cluster may grow to while work waits
+
+
+def chosen_executor(text: str) -> dict[str, Any]:
+    """What `--executor` says: `local`, `ray`, or the address of a cluster."""
+    if text in {"local", "ray"}:
+        return {"type": text, "address": None}
+    return {"type": "ray", "address": text}
 
 
 class RecordsSection(ClosedModel):
@@ -123,7 +141,7 @@ class TesterFile03(ClosedModel):
     schema_version: Literal["0.3"]
     run: RunSection03
     benchmark: BenchmarkSection
-    harness: HarnessSection
+    harness: HarnessSection03
     verification: VerificationSection = Field(default_factory=VerificationSection)
     sandbox: SandboxSection = Field(default_factory=SandboxSection)
     budget: BudgetSection = Field(default_factory=BudgetSection)
@@ -134,8 +152,15 @@ class TesterFile03(ClosedModel):
 
     @model_validator(mode="after")
     def _address_needs_ray(self) -> TesterFile03:
-        if self.executor.type == "local" and self.executor.address is not None:
-            raise ValueError("executor.address is only used with executor.type: ray")
+        given = self.executor.model_fields_set - {"type"}
+        if self.executor.type == "local" and given:
+            raise ValueError(f"executor.{min(given)} is only used with executor.type: ray")
+        return self
+
+    @model_validator(mode="after")
+    def _samples_are_the_attempts(self) -> TesterFile03:
+        if isinstance(self.harness, SamplesHarness) and self.run.attempts != 1:
+            raise ValueError("run.attempts: a task has as many attempts as the samples file has samples of it")
         return self
 
 
@@ -153,7 +178,15 @@ class TesterConfig:
     output_dir: Path
     manifest: Path
     tasks: Path
-    harness: CommandHarness | CodexHarness | ClaudeCodeHarness | ChatHarness | ControlHarness | ConstantHarness
+    harness: (
+        CommandHarness
+        | CodexHarness
+        | ClaudeCodeHarness
+        | ChatHarness
+        | ControlHarness
+        | ConstantHarness
+        | SamplesHarness
+    )
     verification: VerificationPolicy
     sandbox: SandboxSection
     budget: BudgetSection
@@ -172,11 +205,20 @@ class TesterConfig:
     def run_id(self) -> str:
         return self.run.id
 
+    @property
+    def samples(self) -> Path | None:
+        """The file that candidates come from, for the harness that has one."""
+        if not isinstance(self.harness, SamplesHarness):
+            return None
+        path = self.harness.config.path
+        return Path(path) if path == "-" else self.base / path
+
     def digest(self) -> str:
         """Pins what decides results: harness, verification, limits, attempts. Not where the files lie."""
+        hidden = {"config"} if isinstance(self.harness, SamplesHarness) else None  # the plan has the file's digest
         return digest_value(
             {
-                "harness": self.harness.model_dump(mode="json"),
+                "harness": self.harness.model_dump(mode="json", exclude=hidden),
                 "verification": [
                     self.verification.disallow_dangerous_commands,
                     sorted(self.verification.deny_commands),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,64 +16,79 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from securebench._leftovers import staging_directory
 from securebench._tasks import one_error, side_tasks
-from securebench.audit.prerun import require_run_audit
 from securebench.audit.suite.attach import attached_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
-from securebench.benchmark_pack import load_benchmark_pack
+from securebench.benchmark_pack import BenchmarkPack, candidate_kinds, load_benchmark_pack
 from securebench.candidates.store import CandidateStore
+from securebench.cluster.members import Cluster
+from securebench.cluster.opening import open_cluster
+from securebench.cluster.remote import on_cluster
+from securebench.cluster.setup import NodeReport
+from securebench.cluster.shipping import StoredContents
 from securebench.egress.broker import Broker
 from securebench.engine.admission import Memory, memory_for_attempts
 from securebench.engine.attempt import AttemptContext
-from securebench.engine.court import Court
+from securebench.engine.court import open_court
+from securebench.engine.executors.base import Executor
+from securebench.engine.executors.local import LocalExecutor
+from securebench.engine.executors.processes import open_processes
+from securebench.engine.executors.setup import Setup
 from securebench.engine.judges import judge_of
-from securebench.engine.lanes import Lanes
+from securebench.engine.lanes import Lanes, order_for, order_from
 from securebench.engine.notary import Notary
 from securebench.engine.planning import Circumstances, make_plan, secret_seed
 from securebench.engine.preflight import (
     check_collectable,
     check_out_of_sight,
-    check_supported,
-    check_walls,
-    image_digests,
     reachable_domains,
     task_roots,
 )
-from securebench.engine.resume import open_run
+from securebench.engine.resume import Opened, open_run
 from securebench.engine.selection import select_tasks
-from securebench.errors import StoreError
+from securebench.errors import ConfigError, SecureBenchError, StoreError
 from securebench.families.registry import FAMILIES
 from securebench.harness_schema import ChatHarness, ClaudeCodeHarness, CodexHarness
 from securebench.harnesses.base import HarnessProducer
 from securebench.harnesses.factory import (
     Overlays,
     build_harness_producer,
+    check_environment,
     check_program,
     needs_sandbox,
     prepare_overlays,
 )
 from securebench.harnesses.models import open_broker
+from securebench.harnesses.sample_file import SampleFile, open_samples
+from securebench.harnesses.samples import SamplesProducer
+from securebench.preparation import prepare_sandbox
 from securebench.progress import Event, Progress, ProgressEvent, Unbreakable, both, silent
 from securebench.records.audits import SignedAudit, store_audit
 from securebench.records.events import EVENTS_FILE, EventLog, lost_starts
 from securebench.records.keyless import require_sigstore, seal_keyless
-from securebench.records.keys import SigningKey, load_signing_key
+from securebench.records.keys import SigningKey, load_signing_key, signing_key_from
+from securebench.records.nodes import keep_enrolment, kept_enrolment
 from securebench.records.plan import PLAN_FILE, Filters
 from securebench.records.record import Identity
 from securebench.records.store import RecordStore
 from securebench.records.summary import TesterRunSummary, write_summary
-from securebench.sandboxes.base import ISOLATED, Root, Sandbox
-from securebench.sandboxes.select import select_sandbox
-from securebench.tester_config import TesterConfig
+from securebench.sandboxes.base import Root, Sandbox
+from securebench.tester_config import TesterConfig, chosen_executor
 
 
-def with_tester_overrides(config: TesterConfig, *, output_dir: Path | str | None = None) -> TesterConfig:
-    """The configuration with command-line choices put in."""
-    return config if output_dir is None else replace(config, output_dir=Path(output_dir).absolute())
+def with_tester_overrides(
+    config: TesterConfig, *, output_dir: Path | str | None = None, executor: str | None = None
+) -> TesterConfig:
+    """The configuration with command-line choices put in. `executor` is `local`, `ray`, or a cluster's address."""
+    if output_dir is not None:
+        config = replace(config, output_dir=Path(output_dir).absolute())
+    if executor is not None:
+        config = replace(config, executor=config.executor.model_copy(update=chosen_executor(executor)))
+    return config
 
 
 _WAITING_PER_CORE = 4
+_UNBOUNDED = 2**63  # nodes of a cluster admit by their own memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +103,27 @@ class RunOptions:
     unsafe: bool = False
     resume_anyway: bool = False
     with_audit: bool | Path = False
+    ignore_missing: bool = False
+    processes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run is about: a pack, and candidates for it where they were produced elsewhere."""
+
+    pack: BenchmarkPack
+    samples: SampleFile | None = None
+
+
+@contextmanager
+def open_work(config: TesterConfig) -> Iterator[Work]:
+    """Raises ConfigError with every problem of the pack, then of the samples."""
+    pack = load_benchmark_pack(config.manifest, config.tasks)
+    if config.samples is None:
+        yield Work(pack)
+        return
+    with open_samples(config.samples, candidate_kinds(pack)) as samples:
+        yield Work(pack, samples)
 
 
 def run_tester_config(
@@ -101,35 +138,57 @@ def run_tester_config(
     unsafe: bool = False,
     resume_anyway: bool = False,
     with_audit: bool | Path = False,
+    ignore_missing: bool = False,
+    processes: int | None = None,
 ) -> TesterRunSummary:
     """Run every planned attempt: plan, records, summary and seal are in the output directory afterwards.
 
     Only the tasks that `tasks` names (ids or patterns) and that have one of `tags` run, of these the first `limit`.
     `unsafe` goes without the audit of the walls, and every record says so. `resume_anyway` continues a run although
     what decides its results has changed, and the records say so. `with_audit` attaches the signed proof that this host
-    withstood the attack suite: played now, or made earlier where it names a file.
+    withstood the attack suite: played now, or made earlier where it names a file. Where candidates come from a file,
+    `ignore_missing` leaves tasks out that it has none for, which the plan states, and so many `processes` judge.
 
     Raises ConfigError, SandboxUnavailable, AuditFailed or StoreError before anything runs; afterwards one bad task
     never ends the run. An interrupt stops the agents, finishes what is being verified and returns a summary that says
     so; a second one ends everything."""
     options = RunOptions(
-        limit, tuple(tasks), tuple(tags), resume or resume_anyway, workers, unsafe, resume_anyway, with_audit
+        limit,
+        tuple(tasks),
+        tuple(tags),
+        resume or resume_anyway,
+        workers,
+        unsafe,
+        resume_anyway,
+        with_audit,
+        ignore_missing,
+        processes,
     )
-    return anyio.run(_run, config, options, Unbreakable(progress or silent))
+    with open_work(config) as work:
+        return run_work(config, options, progress or silent, work)
 
 
-async def _run(config: TesterConfig, options: RunOptions, progress: Progress) -> TesterRunSummary:
-    pack = load_benchmark_pack(config.manifest, config.tasks)
-    check_supported(config)
+def run_work(config: TesterConfig, options: RunOptions, progress: Progress, work: Work) -> TesterRunSummary:
+    """`run_tester_config` for what is open already."""
+    if work.samples is None and (options.ignore_missing or options.processes is not None):
+        raise ConfigError("only candidates from a file (harness type samples) can be missing or judged by processes")
+    return anyio.run(_run, config, options, Unbreakable(progress), work)
+
+
+async def _run(config: TesterConfig, options: RunOptions, progress: Progress, work: Work) -> TesterRunSummary:
     if config.records.sigstore:
         require_sigstore()
-    selection = select_tasks(pack, options.limit, options.tasks, options.tags)
-    tasks = compile_benchmark_pack(pack, indexes=selection.indexes)
-    async with one_error(), open_broker(config) as broker:
-        stage = replace(await _prepare(config, tasks, progress, options), broker=broker)
-        producer = build_harness_producer(config, stage.sandbox, broker, stage.overlays)
+    sampled = work.samples if options.ignore_missing else None
+    selection = select_tasks(work.pack, options.limit, options.tasks, options.tags, sampled)
+    tasks = compile_benchmark_pack(work.pack, indexes=selection.indexes)
+    async with one_error(), open_broker(config) as broker, _open_stage(config, tasks, progress, options) as found:
+        stage = replace(found, broker=broker, samples=work.samples)
+        digest = None if work.samples is None else work.samples.digest
+        if stage.cluster is None or not needs_sandbox(config):
+            producer = build_harness_producer(config, stage.sandbox, broker, stage.overlays, digest)
+            stage = replace(stage, producer=producer)
         with RecordStore(config.output_dir) as store:
-            return await _carry_out(config, options, selection.filters, tasks, progress, stage, producer, store)
+            return await _carry_out(config, options, selection.filters, tasks, progress, stage, store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +196,7 @@ class _Stage:
     """What was found, checked and installed before anything runs."""
 
     sandbox: Sandbox | None = None
+    roots: tuple[Root, ...] = ()
     notices: tuple[str, ...] = ()
     audit: Mapping[str, Any] | None = None
     suite: SignedAudit | None = None
@@ -144,11 +204,49 @@ class _Stage:
     overlays: Overlays = field(default_factory=lambda: MappingProxyType({}))
     images: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     broker: Broker | None = None
+    samples: SampleFile | None = None
+    producer: HarnessProducer = field(default_factory=SamplesProducer)
+    cluster: Cluster | None = None
+    first: NodeReport | None = None  # of the nodes, what the first one said of itself
+    enrolment: bytes = field(default_factory=partial(secrets.token_bytes, 32), repr=False)
 
     def circumstances(self, unsafe: bool) -> Circumstances:
         tools = {overlay.label: overlay.digest for overlay in self.overlays.values()}
-        return Circumstances(
-            None if self.sandbox is None else self.sandbox.name, self.audit, unsafe, self.images, tools
+        backend = None if self.sandbox is None else self.sandbox.name
+        if self.first is None:
+            return Circumstances(backend, self.audit, unsafe, self.images, tools)
+        executor = {"type": "ray", "enrolment": signing_key_from(self.enrolment).id}
+        return Circumstances(self.first.backend, self.audit, unsafe, self.images, self.first.tools, executor)
+
+
+@asynccontextmanager
+async def _open_stage(
+    config: TesterConfig, tasks: CompiledTasks, progress: Progress, options: RunOptions
+) -> AsyncIterator[_Stage]:
+    """This machine, or a cluster, made ready. Raises ConfigError, InfrastructureError, SandboxUnavailable,
+    AuditFailed, SuiteFailed."""
+    executes = needs_sandbox(config) or any(FAMILIES[entry.family].executes for entry in tasks.entries)
+    if config.executor.type == "local" or not executes:
+        yield await _prepare(config, tasks, progress, options)
+        return
+    if options.with_audit is not False:
+        raise ConfigError("--with-audit plays the attack suite on this machine, and a cluster's nodes are others")
+    check_collectable(config, tasks.entries)
+    if needs_sandbox(config):
+        check_environment(config)
+    images = tuple(dict.fromkeys(entry.image for entry in tasks.entries))
+    check_out_of_sight(config, task_roots(images))
+    notice = partial(_notice, progress)
+    async with open_cluster(config, images, notice, unsafe=options.unsafe) as (cluster, first):
+        report = first.report
+        executed = any(FAMILIES[entry.family].executes for entry in tasks.entries)
+        cluster.expect(*(["produce"] if needs_sandbox(config) else []), *(["verify"] if executed else []))
+        yield _Stage(
+            notices=tuple(reachable_domains(config, tasks.entries)),
+            audit=report.audit,
+            images=report.images,
+            cluster=cluster,
+            first=report,
         )
 
 
@@ -161,18 +259,12 @@ async def _prepare(config: TesterConfig, tasks: CompiledTasks, progress: Progres
     roots = task_roots(entry.image for entry in entries)
     check_out_of_sight(config, roots)
     notice = partial(_notice, progress)
-    pull = None if config.sandbox.pull == "never" else notice
-    selection = await select_sandbox(config.sandbox.backend, ISOLATED, roots, config.sandbox.runtime, pull)
-    sandbox, audit = selection.sandbox, None
-    left = await sandbox.clean()
-    if not options.unsafe:
-        await check_walls(sandbox, roots)
-        audit = (await require_run_audit(sandbox, roots)).as_record()
-    await check_program(config, sandbox, roots)
-    overlays = await prepare_overlays(config, sandbox, roots, notice)
-    cleaned = [f"removed what a killed run had left: {', '.join(left[:5])}"] if left else []
-    notices = (selection.reason, *cleaned, *reachable_domains(config, entries))
-    stage = _Stage(sandbox, notices, audit, overlays=overlays, images=await image_digests(sandbox, roots))
+    ready = await prepare_sandbox(config.sandbox, roots, notice, unsafe=options.unsafe)
+    if ready.sandbox is not None:
+        await check_program(config, ready.sandbox, roots)
+    overlays = await prepare_overlays(config, ready.sandbox, roots, notice)
+    notices = (*ready.notices, *reachable_domains(config, entries))
+    stage = _Stage(ready.sandbox, ready.roots, notices, ready.audit, overlays=overlays, images=ready.images)
     return await _with_suite(stage, config, roots, progress, options)
 
 
@@ -202,65 +294,100 @@ async def _carry_out(
     tasks: CompiledTasks,
     progress: Progress,
     stage: _Stage,
-    producer: HarnessProducer,
     store: RecordStore,
 ) -> TesterRunSummary:
     directory, began, now = store.directory, anyio.current_time(), time.time()
     seed = secret_seed(config)
-    wanted = make_plan(config, tasks, filters, stage.circumstances(options.unsafe), seed, now)
+    wanted = make_plan(config, tasks, filters, stage.circumstances(options.unsafe), seed, now, stage.samples)
     if stage.suite is not None and (options.resume or not (directory / PLAN_FILE).exists()):
         store_audit(directory, stage.suite)  # before a plan or a record names it
+    if wanted.executor is not None and not (directory / PLAN_FILE).exists():
+        keep_enrolment(directory, stage.enrolment)
     run = await open_run(store, wanted, seed, now=now, resume=options.resume, anyway=options.resume_anyway)
     if stage.broker is not None:
         used = run.tally.usage
         stage.broker.spent_before(used["requests"], used["input_tokens"] + used["output_tokens"], run.tally.cost or 0.0)
     plan, journal = run.plan, directory / EVENTS_FILE
     todo = run.missing(lost_starts(journal))
-    with EventLog(journal) as events, staging_directory() as private:
+    order = partial(order_for, tasks) if stage.samples is None else partial(order_from, stage.samples, tasks)
+    with EventLog(journal) as events:
         progress = both(Unbreakable(events), progress)
         data = {"run_id": plan.run_id, "benchmark_id": plan.benchmark.id, "planned": plan.total}
         data |= {"done_before": len(run.done), "output_dir": str(directory)}
         progress(ProgressEvent(Event.RUN_START, data=data))
         for text in filter(None, (*stage.notices, str(store.repair) if store.repair else "")):
             _notice(progress, text)
-        private.chmod(0o700)
-        candidates = CandidateStore(directory / "candidates")
-        identity = Identity(
-            plan.run_id, plan.pack_digest, plan.config_digest, config.harness.type, stage.audit, options.unsafe
-        )
-        court = Court(
-            sandbox=stage.sandbox,
-            store=CandidateStore(private / "store", candidates),
-            seed=run.seed or b"",
-            judge=judge_of(config),
-            policy=config.verification,
-        )
-        lanes = Lanes(
-            context=AttemptContext(identity, producer, progress, candidates, court),
-            store=store,
-            tally=run.tally,
-            statuses=run.statuses,
-            faults=run.faults,
-            tasks=tasks,
-            todo=todo,
-            producers=options.workers or _default_workers(config),
-            verifiers=len(os.sched_getaffinity(0)),
-            memory=Memory(memory_for_attempts()),
-        )
         if run.seed is None:
             summary = run.tally.summary(0.0)  # sealed and complete: nothing is left to do, and nothing is touched
         else:
-            key = stage.key or _signing_key(config)
-            if key.ephemeral and config.records.sign:
-                _notice(
-                    progress, "sealed with a key made for this run only; `securebench keys new NAME` makes one of yours"
-                )
-            notary = Notary(key, plan, run.begun_with, store, run.seed, run.statuses)
-            summary = await _sealed(lanes, notary, config.records.sign, began)
+            notary = _notary(config, stage, run, store, run.seed, progress)
+            async with _executor(config, options, stage, run, tasks, directory, progress) as executor:
+                lanes = Lanes(executor, store, run.tally, run.statuses, run.faults, todo, order, progress)
+                summary = await _sealed(lanes, notary, config.records.sign, began)
             if config.records.sigstore:
                 await anyio.to_thread.run_sync(seal_keyless, directory)
         progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))
     return summary
+
+
+@asynccontextmanager
+async def _executor(
+    config: TesterConfig,
+    options: RunOptions,
+    stage: _Stage,
+    run: Opened,
+    tasks: CompiledTasks,
+    directory: Path,
+    progress: Progress,
+) -> AsyncIterator[Executor]:
+    """Who carries the attempts out: this process, or several that judge what was produced elsewhere."""
+    plan, pack, seed = run.plan, tasks.pack, run.seed or b""
+    identity = Identity(
+        plan.run_id, plan.pack_digest, plan.config_digest, config.harness.type, stage.audit, options.unsafe
+    )
+    candidates, memory = CandidateStore(directory / "candidates"), Memory(memory_for_attempts())
+    if options.processes is not None and stage.cluster is None:
+        setup = Setup.of(
+            pack,
+            identity,
+            config,
+            sandbox=stage.sandbox,
+            roots=stage.roots,
+            candidates=candidates.directory,
+            seed=seed,
+            samples=None if stage.samples is None else stage.samples.digest,
+        )
+        number = max(1, min(options.processes, plan.total - len(run.done)))
+        async with open_processes(setup, pack.entries, number, memory, progress) as processes:
+            yield processes
+        return
+    judge = judge_of(config.judge, config.judge_key)
+    policy, warm = config.verification, config.sandbox.warm
+    producers, verifiers = options.workers or _default_workers(config), len(os.sched_getaffinity(0))
+    async with open_court(stage.sandbox, candidates, seed, judge, policy, warm=warm) as court:
+        context = AttemptContext(identity, stage.producer, progress, candidates, court)
+        if stage.cluster is not None and plan.executor is not None:
+            stage.cluster.enrol_with(plan.run_id, kept_enrolment(directory, plan.executor))
+            stage.cluster.contents = StoredContents(candidates, images=stage.cluster.contents.images)
+            context = on_cluster(context, stage.cluster, court, config, stage.broker)
+            producers = verifiers = config.executor.in_flight
+            memory = Memory(_UNBOUNDED)
+        yield LocalExecutor(
+            context, compile_benchmark_pack(pack), memory, producers, verifiers, fault=lambda: _fault(stage)
+        )
+
+
+def _fault(stage: _Stage) -> SecureBenchError | None:
+    return None if stage.cluster is None else stage.cluster.fault
+
+
+def _notary(
+    config: TesterConfig, stage: _Stage, run: Opened, store: RecordStore, seed: bytes, progress: Progress
+) -> Notary:
+    key = stage.key or _signing_key(config)
+    if key.ephemeral and config.records.sign:
+        _notice(progress, "sealed with a key made for this run only; `securebench keys new NAME` makes one of yours")
+    return Notary(key, run.plan, run.begun_with, store, seed, run.statuses)
 
 
 async def _sealed(lanes: Lanes, notary: Notary, sign: bool, began: float) -> TesterRunSummary:

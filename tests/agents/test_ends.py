@@ -108,7 +108,7 @@ def test_an_agent_that_goes_on_without_a_budget_is_ended(bench: AgentBench) -> N
     with model_server(lambda asked: Turn("ok")) as model:
         _, (record,) = run(bench, command(program), model.base_url, budget={"attempt": {"requests": 1}})
     assert time.monotonic() - began < 60
-    assert record["failure_reason"] == "budget_exhausted"
+    assert record["failure_reason"] == "budget_exhausted", record["failure_message"]
     assert record["producer_stdout"] == "begun\n"
     assert record["candidate_workspace"].startswith("sha256:")
 

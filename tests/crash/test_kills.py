@@ -29,7 +29,7 @@ from tests.e2e.workbench import need_bubblewrap, securebench
 
 from securebench.records.seal import open_statement
 
-CRASHES = int(os.environ.get("SECUREBENCH_CRASHES", "12"))
+CRASHES = int(os.environ.get("SECUREBENCH_CRASHES", "8"))
 SEED = int(os.environ.get("SECUREBENCH_CRASH_SEED", "8"))
 TASKS, ATTEMPTS = 40, 2
 

@@ -45,7 +45,7 @@ def _record(tmp_path: Path, producing: FaultySandbox, verifying: FaultySandbox, 
         attempt = world.attempt()
         await attempt.produce()
         await attempt.verify()
-        return await attempt.record()
+        return dict((await attempt.record()).record)
 
     return anyio.run(main)
 

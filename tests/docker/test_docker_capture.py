@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.conformance.sandbox.box import PYTHON, processes_with
+from tests.conformance.sandbox.box import PYTHON, processes_with, until_running
 from tests.docker.engine import IMAGE, Imaged, docker, said
 
 from securebench.errors import CandidateError, FailureReason
@@ -71,7 +71,7 @@ def test_a_live_agent_that_flips_its_answer_is_dead_before_the_answer_is_read(sa
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(agent)
                 await started.wait()
-                assert processes_with(marker)
+                assert until_running(marker)
                 await anyio.sleep(0.2)
                 await session.stop()
             hashes = set()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.conformance.sandbox.box import processes_with, text
+from tests.conformance.sandbox.box import processes_with, text, until_running
 from tests.docker.engine import Imaged, containers_of, docker, existing_volumes, own_containers, volumes_of
 
 from securebench._leftovers import clean_directories
@@ -177,7 +177,7 @@ def _engine(kind: str, marker: str, switch: str) -> subprocess.Popen[bytes]:
     engine = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, start_new_session=True)
     assert engine.stdout is not None
     said = engine.stdout.readline()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while len(processes_with(f"sleep\0{marker}")) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     if said != b"started\n" or len(processes_with(f"sleep\0{marker}")) != 2:
@@ -236,7 +236,7 @@ def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Image
     left = containers_of(engine.pid)
     assert len(left) == 2
     volumes = {volume for name in left for volume in volumes_of(name)}
-    assert len(processes_with(f"sleep\0{marker}")) == 2
+    assert len(until_running(marker, 2)) == 2
     removed, own = anyio.run(live)
     assert set(left) <= set(removed)
     assert own.ok  # what has a living owner is left alone

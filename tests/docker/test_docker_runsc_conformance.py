@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.conformance.sandbox.box import Box
+from tests.conformance.sandbox.suite import checks
 from tests.docker.engine import AT_ONCE, Imaged
 from tests.docker.reasons import NOT_IN_CONTAINERS, NOT_IN_GVISOR
 from tests.docker.shared import SharedBox, shared
-from tests.docker.suite import checks
 
 
 @pytest.fixture(scope="module")

@@ -207,4 +207,4 @@ def test_probe_saw_every_guarantee_it_advertises(sandbox: Imaged) -> None:
     assert {finding.name for finding in capabilities.findings} >= {"engine", "fs", "pid", "net", "mem_hard"}
     began = time.monotonic()
     assert anyio.run(sandbox.probe) is capabilities
-    assert time.monotonic() - began < 0.1
+    assert time.monotonic() - began < 1

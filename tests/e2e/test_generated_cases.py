@@ -35,7 +35,7 @@ def record(directory: Path, candidate: str, reference: str = REFERENCE) -> dict[
     }
     tester = {
         "schema_version": "0.3",
-        "run": {"id": "generated", "output_dir": "out"},
+        "run": {"id": "generated", "output_dir": "out", "seed": 4},
         "benchmark": {"manifest": "manifest.yaml", "tasks": "tasks.jsonl"},
         "harness": {"type": "constant", "config": {"response": candidate}},
     }

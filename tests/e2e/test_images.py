@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.e2e.workbench import question, securebench
+from tests.rootfs import make_root
 
 
 @pytest.fixture
 def shell_root(tmp_path: Path) -> Path:
     """A root file system with a shell and a few tools, made of this host's own."""
-    root = tmp_path / "root"
-    (root / "bin").mkdir(parents=True)
-    (root / "etc").mkdir()
+    root = make_root(tmp_path / "root", ("sh", "cat", "ls", "readlink", "env", "rm"))
     (root / "etc" / "from-the-image").write_text("42\n")
-    for tool in ("sh", "cat", "ls", "readlink", "env", "rm"):
-        source = Path(shutil.which(tool) or "").resolve()
-        shutil.copy(source, root / "bin" / tool)
-        listing = subprocess.run(["ldd", source], capture_output=True, text=True, check=False).stdout
-        for library in re.findall(r"(/\S+\.so\S*)", listing):
-            target = root / library.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not target.exists():
-                shutil.copy(Path(library).resolve(), target)
     return root
 
 

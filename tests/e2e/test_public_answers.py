@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from securebench.answers.python_join import Joined
 from securebench.harnesses.code_answer import code_answer
-from securebench.harnesses.python_join import Joined
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -323,7 +323,7 @@ def test_small_limits_are_runs_like_any_other(bench: Any, limit: str) -> None:
     assert (done.json["total"], done.json["verification_status"]) == (int(limit), "complete")
 
 
-@pytest.mark.parametrize("section", [{"budget": {"usd": 1}}, {"executor": {"type": "ray"}}])
+@pytest.mark.parametrize("section", [{"budget": {"usd": 1}}, {"executor": {"type": "local", "in_flight": 5}}])
 def test_settings_this_version_would_ignore_are_refused(bench: Any, section: dict[str, Any]) -> None:
     work = bench([question(1)], "echo 42")
     work.config.write_text(json.dumps(json.loads(work.config.read_text()) | section))

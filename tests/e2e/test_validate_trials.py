@@ -84,6 +84,32 @@ def test_sound_rows_of_every_kind(tmp_path: Path) -> None:
     assert (done.json["trials"], done.json["broken_trials"], done.json["rows_without_reference"]) == (9, [], [])
 
 
+def scripted_row(script: str) -> dict[str, Any]:
+    row = terminal_row("strict.py", reference_script={"path": script})
+    del row["eval"]["reference_workspace"]
+    return row
+
+
+@pytest.mark.parametrize("script", ["script", "script/solve.sh"])
+def test_reference_may_be_a_script_that_makes_the_workspace(tmp_path: Path, script: str) -> None:
+    whole = {"solve.sh": '#!/bin/sh\nprintf %s "$((6 * 7))" > answer.txt\n'}
+    lay(tmp_path / "hidden/script", whole)
+    done = securebench("validate", pack(tmp_path, scripted_row(script)), "--json")
+    assert (done.code, done.json["trials"]) == (0, 3), (done.out, done.err)
+
+
+def test_script_that_fails_is_told_with_what_it_said(tmp_path: Path) -> None:
+    lay(tmp_path / "hidden/script", {"solve.sh": "echo no such tool >&2\nexit 3\n", "note": ""})
+    done = securebench("validate", pack(tmp_path, scripted_row("script")))
+    assert (done.code, "reference_script must pass, but was failed" in done.out) == (1, True), done.out
+    assert "exit code 3: no such tool" in done.out
+
+
+def test_reference_that_is_a_directory_without_a_script_is_told(tmp_path: Path) -> None:
+    done = securebench("validate", pack(tmp_path, scripted_row("solution")))
+    assert (done.code, "a directory without solve.sh" in done.out) == (1, True), done.out
+
+
 def test_canonical_solution_may_be_the_rest_of_the_prompt(tmp_path: Path) -> None:
     row = code_row(canonical_solution="    return a + b\n")
     del row["eval"]["reference_solution"]

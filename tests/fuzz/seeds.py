@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
 from collections.abc import Iterator
 
 from tests.fuzz.targets.answers import MARK
@@ -28,6 +30,19 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     yield "yaml", b"a: {b: [1, 2.5, null, true]}\nc: |\n  text\n'd': \"\\u00e9\"\n"
     for row in VALID_ROWS.values():
         yield "rows", json.dumps(row).encode() + b"\n"
+    yield "samples", b'{"task_id": "c", "completion": "    return 1"}\n\n{"task_id": "t", "solution": null}\n'
+    yield (
+        "samples",
+        b'{"instance_id": "p", "model_patch": "diff", "more": [1]}\r\n{"task_id": "c", "solution": "f = 1"}',
+    )
+    yield "samples", b'[{"instance_id": "p", "model_patch": "diff"},\n {"task_id": "t", "completion": "x"}]'
+    yield "samples", b'{"p": {"model_patch": "diff", "instance_id": "p"}, "t": {"completion": null}}'
+    yield (
+        "samples",
+        b'{"version": 2, "eval": {}, "samples": [{"id": "t", "epoch": 2, "output": {"choices": [1], "completion": "x"},'
+        b'"scores": {"a": NaN}}, {"id": "c", "epoch": 1, "output": {"choices": []}}]}',
+    )
+    yield "samples", _log()
     yield "bundle", b"# v2 git bundle\n" + b"a" * 40 + b" refs/heads/main\n\nPACK\0\0\0\x02\0\0\0\0"
     yield "diff", b"one\ntwo\nthree\n\xff\xfeone\n2\nthree\nfour"
     yield "diff", b"q\0binary\xff\xfeother\0"
@@ -41,6 +56,15 @@ def seeds() -> Iterator[tuple[str, bytes]]:
     yield "answers", b"**Answer:** {1/2, 3}"
     yield "answers", b"Answer: 2024-02-29"
     yield "vote", json.dumps({"verdict": verdict_words(MARK)["pass"]}).encode()
+
+
+def _log() -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", b"{}")
+        sample = {"id": "t", "epoch": 1, "output": {"choices": [{}], "completion": "x"}}
+        archive.writestr("samples/t_epoch_1.json", json.dumps(sample))
+    return data.getvalue()
 
 
 def _chain(count: int) -> bytes:

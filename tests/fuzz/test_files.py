@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.packs import MANIFEST, VALID_ROWS, load, row, write_pack
 
@@ -18,7 +18,7 @@ from securebench.errors import ConfigError, PackError
 from securebench.tester_config import load_env_file, load_tester_config
 
 DEADLINE = 5.0
-FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(max_examples=100)
 
 MANIFEST_SEED = b"""\
 id: fuzz

@@ -23,7 +23,7 @@ from securebench.verifiers.multiple_choice import judge_multiple_choice
 from securebench.verifiers.negative_controls import negative_controls
 from securebench.verifiers.short_answer import judge_short_answer
 
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 """A loaded machine is not a failure; how long a verdict may take is measured in `test_answer_bombs`."""
 
 HOSTILE = (

@@ -27,7 +27,7 @@ from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Delta, EntryKind, Tree, TreeEntry, apply_delta, delta_between
 from securebench.errors import CandidateError
 
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 FEW = settings(SETTINGS, max_examples=25)
 
 NAMES = st.one_of(

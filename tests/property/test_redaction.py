@@ -38,7 +38,7 @@ ENCODERS = {
 
 
 @pytest.mark.parametrize("encode", ENCODERS.values(), ids=ENCODERS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(secret=SECRETS, before=SURROUNDINGS, after=SURROUNDINGS)
 def test_secret_never_survives_in_any_encoding(encode: Any, secret: str, before: str, after: str) -> None:
     stripped = secret.strip()
@@ -48,7 +48,7 @@ def test_secret_never_survives_in_any_encoding(encode: Any, secret: str, before:
     assert encoded not in scrubbed
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(secret=SECRETS, before=st.binary(max_size=8), after=st.binary(max_size=8), safe=st.booleans())
 def test_secret_never_survives_inside_base64(secret: str, before: bytes, after: bytes, safe: bool) -> None:
     raw = secret.strip().encode()
@@ -62,7 +62,7 @@ def test_secret_never_survives_inside_base64(secret: str, before: bytes, after: 
             assert raw not in decoded
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(SECRETS, min_size=1, max_size=5), st.lists(SURROUNDINGS, min_size=6, max_size=6))
 def test_no_secret_of_many_survives_whole_in_text_that_holds_them_all(secrets: list[str], gaps: list[str]) -> None:
     stripped = [secret.strip() for secret in secrets]
@@ -73,7 +73,7 @@ def test_no_secret_of_many_survives_whole_in_text_that_holds_them_all(secrets: l
         assert not any(secret in piece for secret in stripped)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     secrets=st.lists(
         st.text(max_size=MIN_LENGTH - 1) | st.integers(-999, 9999) | st.booleans() | st.none(), max_size=4
@@ -85,7 +85,7 @@ def test_short_secrets_never_blank_a_longer_text(secrets: list[Any], text: str) 
     assert Redactor(secrets).text(text) == text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     secrets=st.lists(st.text(), max_size=3),
     value=st.recursive(
@@ -102,7 +102,7 @@ def _cut(text: str, places: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise(edges)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     secrets=st.lists(st.text('abAB\n"\\&/ü ', min_size=1, max_size=70) | st.integers(0, 10**7), min_size=1, max_size=4),
     encode=st.sampled_from([*ENCODERS.values()]),
@@ -119,7 +119,7 @@ def test_any_chunking_of_a_stream_gives_what_the_whole_gives(
     assert "".join(map(stream.feed, text)) + stream.finish() == redact.text(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     lines=st.lists(st.text("abcdefgh =().,", max_size=60) | st.text("abcdef", min_size=24), min_size=1, max_size=12),
     chosen=st.integers(0, 11),
@@ -133,7 +133,7 @@ def test_no_long_line_of_a_long_secret_survives(lines: list[str], chosen: int, p
     assert line not in scrubbed or line in public
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(secrets=st.lists(st.text("ab\n", max_size=60), max_size=3), text=st.text("ab\n", max_size=300))
 def test_what_is_no_secret_stays(secrets: list[str], text: str) -> None:
     """Every blanked stretch is covered by texts of the secrets; the rest is there in its order."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.packs import Row, load, tasks, write_pack
 
@@ -19,7 +19,7 @@ from securebench.resources import Component
 from securebench.workspaces.materialization import VisibilityAwareMaterializer
 
 MARKER = "zqmarker77"
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=25)
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 LETTERS = st.text("abcdefgh", min_size=1, max_size=8)
@@ -200,7 +200,7 @@ def loads_or_is_refused(source: Any) -> None:
             assert all(len(str(problem)) < 2000 for problem in refused.problems)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(ODD_JSON)
 def test_any_json_value_as_a_row_loads_or_is_a_pack_error(source: Any) -> None:
     loads_or_is_refused(source)

@@ -11,13 +11,17 @@ SANDBOXED = (
     "verifiers/rooms/inside/",
     "verifiers/suites/inside/",
     "audit/programs/",
+    "sandboxes/_warm/inside.py",
 )
 """Programs of ours that run inside a sandbox, beside a stranger's code; the engine never imports them."""
 LAUNCHERS = ("sandboxes/_launch/", "sandboxes/_bubblewrap/joiner.py")
 """Programs of ours that a launcher process runs: they are what `_proc` starts."""
 WINDOWS_AND_MAC = ("sandboxes/_guarded/windows.py", "sandboxes/_guarded/macos.py")
 GUARD = "guard/"
-AGENT_DATA = ("candidates/", "workspaces/", "verifiers/", "harnesses/", "engine/", "records/")
+AGENT_DATA = (
+    *("candidates/", "workspaces/", "verifiers/", "harnesses/", "engine/"),
+    *("records/", "evidence/", "reports/"),
+)
 """The packages through which bytes of agents pass."""
 
 READERS = {
@@ -31,7 +35,6 @@ READERS = {
     "workspaces/": "packs: made public before any agent lives",
     "verifiers/suites/files.py": "our own programs",
     "verifiers/checkers/tools.py": "our own programs, the host's interpreters",
-    "verifiers/rooms/files.py": "our own programs",
     "verifiers/rooms/libraries.py": "installed libraries",
     "verifiers/suites/run.py": "stored bytes in a directory of ours",
     "harnesses/overlays.py": "tools we installed",
@@ -39,6 +42,10 @@ READERS = {
     "harnesses/prompts/__init__.py": "prompts of the package or the operator",
     "engine/": "run directories and the host's own facts",
     "records/": "run directories",
+    "evidence/verify.py": "looks for run directories",
+    "reports/html/document.py": "our own templates",
+    "reports/view/files.py": "looks at names, sizes and times, and at the kernel's list of locks",
+    "reports/view/library.py": "looks for run directories",
 }
 """Who in those packages opens files by name or lists directories, and whose files they are."""
 
@@ -105,6 +112,8 @@ RULES = (
         frozenset({"zipfile"}),
         INSIDE
         | {"audit/pack/repaired.py": "reads members of a pack's archives into memory, bounded; `extract` is not used"}
+        | {"harnesses/sample_layouts/zip_members.py": "reads members of a log into memory, bounded"}
+        | {"importers/sources/archives.py": "reads members of a source, bounded, into files without a name"}
         | {"audit/attacks/a_leakage/lints.py": "writes one"},
     ),
     Rule("nothing is parsed as XML", modules=frozenset({"xml", "lxml", "xmltodict"}), allowed=INSIDE),

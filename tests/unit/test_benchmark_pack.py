@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -14,6 +15,7 @@ import pytest
 from tests.packs import FILES, MANIFEST, REMOVED, VALID_ROWS, Row, changed, load, row, tasks, write_pack
 
 from securebench import _fs, _yaml, benchmark_pack
+from securebench._canonical import digest_value
 from securebench.benchmark_pack import find_pack
 from securebench.errors import IntegrityError, PackError
 from securebench.families.registry import FAMILIES
@@ -456,6 +458,14 @@ def test_blank_lines_are_skipped_and_counted_and_the_last_line_needs_no_end(tmp_
     assert [(entry.row.id, entry.line) for entry in pack] == [("choice-1", 3), ("short-1", 5)]
 
 
+def test_pack_is_found_by_directory_manifest_or_tasks(tmp_path: Path) -> None:
+    write_pack(tmp_path, [CHOICE])
+    found = tmp_path / "manifest.yaml", tmp_path / "tasks.jsonl"
+    assert find_pack(tmp_path) == find_pack(found[0]) == find_pack(found[1]) == found
+    (tmp_path / "some.jsonl").write_bytes(found[1].read_bytes())
+    assert find_pack(tmp_path / "some.jsonl") == (found[0], tmp_path / "some.jsonl")
+
+
 @pytest.mark.parametrize("name", ["manifest.yaml", "tasks.jsonl"])
 def test_missing_file_is_named(tmp_path: Path, name: str) -> None:
     write_pack(tmp_path, [CHOICE])
@@ -744,6 +754,20 @@ def test_digest_pins_manifest_rows_and_files(tmp_path: Path) -> None:
         digest(files=dict(FILES) | {"assets/tree/new.txt": ""}),
     }
     assert len(different) == 5
+
+
+def test_no_answer_can_be_tried_against_the_digest_of_its_row(tmp_path: Path) -> None:
+    """What a stranger can hash of one row, with the right answer in it, is none of the pack's digests."""
+    pack = load(write_pack(tmp_path / "pack", [row("multiple_choice", id="a"), row("multiple_choice", id="b")]))
+    alone = load(write_pack(tmp_path / "alone", [row("multiple_choice", id="a")]))
+    [raw, _] = (tmp_path / "pack/tasks.jsonl").read_bytes().splitlines(keepends=True)
+    guessed = hashlib.sha256(raw).hexdigest()
+    known = {pack.digest, *(entry.digest for entry in pack)}
+    for files in ({}, None):
+        for form in (guessed, f"sha256:{guessed}"):
+            assert digest_value({"row": form, "files": files}) not in known
+    assert f"sha256:{guessed}" not in known
+    assert pack[0].digest != alone[0].digest, "without all the others it cannot be made"
 
 
 def test_row_digest_pins_public_and_private_files_of_the_same_name(tmp_path: Path) -> None:

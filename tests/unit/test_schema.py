@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -121,6 +122,14 @@ def test_place_that_the_text_already_explains_is_not_reported_again() -> None:
 def test_document_with_problems_has_no_value_even_if_the_rest_is_valid() -> None:
     result = SCHEMA.check(parse(b"leaves: [{}]\nmixed: 1\nmixed: 2\n", "f.yaml"))
     assert result == [Problem("f.yaml", 3, "mixed", "duplicate key 'mixed' (first on line 2)")]
+
+
+def test_suggestion_among_very_many_names_takes_no_time() -> None:
+    names = [f"bigcode/some-repository__name-{number}" for number in range(20_000)]
+    began = time.process_time()
+    assert suggest("bigcode/some-repository__name-1999x", names) != ""
+    assert suggest("bigcode/some-repositry__name-77", names) != ""
+    assert time.process_time() - began < 0.3
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 from securebench._canonical import digest_bytes
 from securebench.errors import IntegrityError, StoreError
 from securebench.records import store as store_module
-from securebench.records.store import RECORDS_FILE, RecordStore, line_size, read_records
+from securebench.records.store import RECORDS_FILE, RecordStore, encode_record, line_size, read_records
 
 PLAN = digest_bytes(b"the plan")
 
@@ -291,7 +291,7 @@ def test_records_that_do_not_fit_are_taken_back_and_the_chain_goes_on(tmp_path: 
 
 
 def test_size_of_a_line_is_known_before_it_is_written(tmp_path: Path) -> None:
-    assert line_size({"text": "ü"}) == len(write(tmp_path, [{"text": "ü"}]))
+    assert line_size(encode_record({"text": "ü"})) == len(write(tmp_path, [{"text": "ü"}]))
 
 
 def test_record_that_could_never_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,7 @@ def test_folded_command_is_one_clean_line(tmp_path: Path) -> None:
         {"type": "null"},
         {"type": "echo"},
         {"type": "constant", "config": {"response": "B"}},
+        {"type": "samples", "config": {"path": "samples.jsonl"}},
     ],
 )
 def test_every_harness_type_is_accepted(harness: dict[str, Any]) -> None:
@@ -238,6 +239,31 @@ def test_pull_is_missing_unless_never_and_decides_no_result() -> None:
     )
     assert (silent.sandbox.pull, missing.sandbox.pull, never.sandbox.pull) == ("missing", "missing", "never")
     assert silent.digest() == missing.digest() == never.digest()
+
+
+def samples_file(path: str) -> tester_config.TesterConfig:
+    return parse_tester_config(_data(harness={"type": "samples", "config": {"path": path}}), base_dir="/there")
+
+
+def test_samples_lie_beside_the_file_unless_they_are_piped_and_their_place_decides_nothing() -> None:
+    assert samples_file("s.jsonl").samples == Path("/there/s.jsonl")
+    assert samples_file("-").samples == Path("-")
+    assert parse_tester_config(_data()).samples is None
+    assert samples_file("s.jsonl").digest() == samples_file("moved/s.jsonl").digest()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"run": {"id": "r", "output_dir": "out", "attempts": 2}}, "as many attempts as the samples file has"),
+        ({"schema_version": "0.2"}, "expected one of 'command'"),
+        ({"harness": {"type": "samples"}}, "required key is missing"),
+    ],
+)
+def test_samples_are_refused_where_they_make_no_sense(changes: dict[str, Any], words: str) -> None:
+    data = _data(harness={"type": "samples", "config": {"path": "s.jsonl"}}) | changes
+    with pytest.raises(ConfigError, match=words):
+        parse_tester_config(data)
 
 
 # Env files

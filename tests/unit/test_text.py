@@ -24,6 +24,9 @@ from securebench.cli._text import one_line, visible
         ("\x00\x07\x7f", "\\x00\\x07\\x7f"),
         ("a\u2028b", "a\\u2028b"),
         ("\u00a0", "\u00a0"),
+        ("a\u3164b\u2800\u115f", "a\\u3164b\\u2800\\u115f"),
+        ("a\u034fb\U000e0101", "a\\u034fb\\U000e0101"),
+        ("❤\ufe0f", "❤\ufe0f"),
     ],
 )
 def test_control_and_invisible_characters_become_escapes(text: str, shown: str) -> None:

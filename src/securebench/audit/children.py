@@ -23,6 +23,7 @@ from securebench._leftovers import staging_directory
 from securebench.audit.canaries import BACKEND, GUARD_CANARIES, KERNEL_CANARIES, LIMITS, SEAL
 from securebench.audit.limits import LIMIT_CANARIES, ORPHAN
 from securebench.audit.result import Check, Group
+from securebench.audit.warm_rooms import check_succession, run_in, warm_rooms
 from securebench.errors import SecureBenchError
 from securebench.execution.isolation import GUARD, Isolation
 from securebench.execution.request import REPORT_FD, Policy, PythonLimits, PythonRequest, PythonResult
@@ -91,6 +92,7 @@ def _jobs(
     if Group.BACKEND in groups and not isolation.on_host:
         yield Group.BACKEND, partial(_backend, isolation, outside)
         yield Group.BACKEND, partial(_walls, isolation)
+        yield Group.BACKEND, partial(_warm, isolation, outside)
     if Group.KERNEL in groups and not isolation.on_host:
         yield Group.KERNEL, partial(_kernel, Group.KERNEL, "", outside, isolation)
     if Group.LIMITS in groups:
@@ -163,6 +165,19 @@ async def _backend(isolation: Isolation, outside: Outside) -> list[Check]:
     return [
         _row(f"backend alone: {name}", Group.BACKEND, seen.get(name), "blocked", result) for name in _names(BACKEND)
     ]
+
+
+async def _warm(isolation: Isolation, outside: Outside) -> list[Check]:
+    """The same in a warm room, where this host has them, and what one of them leaves to the next."""
+    async with warm_rooms(isolation.sandbox, isolation.root) as rooms:
+        if rooms is None:
+            return []
+        text, names = _source("kernel_canaries.py").decode(), _names(BACKEND)
+        limits = _KERNEL_LIMITS.for_sandbox(_KERNEL_LIMITS.disk)
+        result = await run_in(rooms, text, _what_to_try(outside, names), limits=limits)
+        seen = _told(result)
+        rows = [_row(f"warm room: {name}", Group.BACKEND, seen.get(name), "blocked", result) for name in names]
+        return [*rows, await check_succession(rooms)]
 
 
 def _what_to_try(outside: Outside, names: list[str]) -> str:

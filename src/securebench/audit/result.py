@@ -69,7 +69,7 @@ class AuditResult:
         """The short form that goes into records."""
         return {
             "id": self.id,
-            "time": round(self.time, 3),
+            "time": self.time,
             "level": self.level,
             "checks": len(self.checks),
             "passed": self.passed,

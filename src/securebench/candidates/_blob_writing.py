@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Container, Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from securebench._fs import UnsafeEntry
 from securebench._leftovers import owned_name
+from securebench.candidates.holes import runs
 from securebench.candidates.pack_file import PackWriter, Place, write_all
 
 CHUNK = 1024 * 1024
@@ -20,11 +22,26 @@ _ZEROS = bytes(CHUNK)
 _numbers = count()
 
 
+class Stored:
+    """Bytes on disk that were stored since, by any batch of this process; for whoever has to look after a disk."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.bytes = 0
+
+    def add(self, descriptor: int) -> None:
+        with self._lock:
+            self.bytes += os.fstat(descriptor).st_blocks * 512
+
+
+STORED = Stored()
+
+
 class Batch:
     """One writer of one process. What it put is stored once `finish` returns.
 
-    `packed` are the small contents that are stored already. Raises OSError when the store cannot be written, and
-    UnsafeEntry when a file to be stored cannot be read."""
+    `packed` are contents that are stored already, at least the small ones. Raises OSError when the store cannot be
+    written, and UnsafeEntry when a file to be stored cannot be read."""
 
     def __init__(self, directory: Path, packed: Container[str]) -> None:
         self._directory = directory
@@ -61,6 +78,15 @@ class Batch:
                 raise unreadable(error) from error
             return self.put_bytes(data), len(data)
         return self._put_large(_pieces(descriptor, size, sparse))
+
+    def put_pieces(self, pieces: Iterator[bytes]) -> str:
+        """Store a content that comes piece by piece; its zeros take no disk."""
+        head = bytearray()
+        for piece in pieces:
+            head += piece
+            if len(head) > SMALL:
+                return self._put_large(run for part in chain([bytes(head)], pieces) for run in runs(part))[0]
+        return self.put_bytes(bytes(head))
 
     def write_named(self, path: Path, data: bytes) -> None:
         """A file of its own, complete or not there."""
@@ -106,7 +132,7 @@ class Batch:
                     size += len(piece)
             digest = "sha256:" + sha.hexdigest()
             target = self._directory / "blobs" / digest[7:9] / digest[9:]
-            if target.exists():
+            if target.exists() or digest in self._packed:
                 temporary.unlink()
                 self._temporary.discard(temporary)
             else:
@@ -143,6 +169,7 @@ class Batch:
         """Make a complete file permanent under its name. Names say what is inside, so replacing changes nothing."""
         os.fchmod(descriptor, 0o444)
         os.fsync(descriptor)
+        STORED.add(descriptor)
         if not target.parent.exists():
             target.parent.mkdir(exist_ok=True)
             self._unsynced.add(target.parent.parent)

@@ -22,7 +22,7 @@ class Budget:
     path: int = 2048  # as in every backend; a tree is also laid out again, beneath a directory of ours
     file_bytes: int = 2 * GIB
     total_bytes: int = 8 * GIB
-    all_paths: int = 128 * 2**20  # bytes of all paths together: what a tree costs in memory
+    all_paths: int = 128 * 2**20  # bytes of all paths and link targets together: what a tree costs in memory
 
 
 @dataclass(frozen=True, slots=True)

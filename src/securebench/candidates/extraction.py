@@ -14,13 +14,20 @@ from securebench.errors import CandidateError, FailureReason
 from securebench.families.base import CandidateKind
 
 MAX_TEXT_BYTES = 1024 * 1024
+MAX_PATCH_BYTES = 16 * 2**20
+"""Of a patch that was made elsewhere: as much as any that is rendered here may have, so that it is taken again."""
 
 
 def text_from_stdout(data: bytes, truncated: bool) -> str:
     """The whole standard output as the candidate. Raises CandidateError."""
-    if truncated or len(data) > MAX_TEXT_BYTES:
-        raise CandidateError(FailureReason.CANDIDATE_TOO_LARGE, f"the output exceeds {MAX_TEXT_BYTES} bytes")
-    return _decode(data, "the output")
+    return checked_text(data, "the output", truncated)
+
+
+def checked_text(data: bytes, what: str, truncated: bool = False, most: int = MAX_TEXT_BYTES) -> str:
+    """Text that is not too long to be one. Raises CandidateError that begins with `what`."""
+    if truncated or len(data) > most:
+        raise CandidateError(FailureReason.CANDIDATE_TOO_LARGE, f"{what} exceeds {most} bytes")
+    return _decode(data, what)
 
 
 def text_from_file(root: int, path: PurePosixPath) -> str:

@@ -238,6 +238,9 @@ class _Capture:
         if (problem := link_problem(path, target)) is not None:
             self._leave(path, problem)
         else:
+            self._path_bytes += _bytes(target)
+            if self._path_bytes > self.budget.all_paths:
+                self._too_much(path, f"is where all paths together have more than {self.budget.all_paths} bytes")
             self.entries.append(TreeEntry.link(path, target))
 
     def _failed(self, path: str, error: OSError) -> None:

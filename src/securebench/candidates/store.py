@@ -5,7 +5,8 @@ its own, synced, and renamed: a crash leaves a whole thing or nothing. Several p
 store. Every read is checked against the digest it was asked for.
 
     blobs/ab/cdef…   one large content        packs/….pack   many small ones
-    trees/ab/cdef….json                       tmp/           what is being written"""
+    trees/ab/cdef….json                       tmp/           what is being written
+                                              layers/        what is needed once"""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from securebench import _json
-from securebench._leftovers import is_stale
+from securebench._leftovers import is_stale, owned_name
+from securebench._removal import remove_tree
 from securebench.candidates._blob_writing import CHUNK, Batch
 from securebench.candidates._write_tree import write_tree
 from securebench.candidates.pack_file import Place, read_index
@@ -36,13 +39,23 @@ class CandidateStore:
     With `base` it also reads what is in another store, and writes nothing there: a verifier's private trees lie over
     the candidates', and never among the records."""
 
-    def __init__(self, directory: Path, base: CandidateStore | None = None) -> None:
+    def __init__(self, directory: Path, base: CandidateStore | None = None, *, shares: bool = False) -> None:
         self.directory = directory
         self._base = base
+        self._shares = shares  # what the other one has is not written again
         self._lock = threading.Lock()
         self._places: dict[str, Place] = {}
         self._packs: set[str] = set()
         self._prepared = False
+
+    def layer(self) -> CandidateStore:
+        """A store over this one for what is needed once: it writes only what is not here, and `remove` ends it."""
+        return CandidateStore(self.directory / "layers" / owned_name(os.urandom(8).hex()), self, shares=True)
+
+    def remove(self) -> None:
+        """Remove all that was written, which nobody may be using any more. Raises StoreError."""
+        with _store_errors(self.directory):
+            remove_tree(self.directory)
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -98,6 +111,11 @@ class CandidateStore:
             raise IntegrityError(f"tree {digest} was changed in the candidate store")
         return tree
 
+    def has_tree(self, digest: str) -> bool:
+        """Whether a tree is stored. Its contents are then, too."""
+        here = self._path("trees", digest, ".json").exists()
+        return here or (self._base is not None and self._base.has_tree(digest))
+
     def has(self, digest: str) -> bool:
         if not self._has(digest):
             self._refresh()
@@ -146,7 +164,8 @@ class CandidateStore:
                 self._remove_stale()
                 self._prepared = True
         self._refresh()
-        return Batch(self.directory, self._places)
+        known = _Known(self._places, self._base) if self._shares and self._base is not None else self._places
+        return Batch(self.directory, known)
 
     def _has(self, digest: str) -> bool:
         return digest in self._places or (is_digest(digest) and self._path("blobs", digest).exists())
@@ -190,6 +209,17 @@ class CandidateStore:
         for path in (self.directory / "tmp").iterdir():
             if is_stale(path.name):
                 path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The digests of what is stored here, or in the store beneath."""
+
+    here: Container[str]
+    beneath: CandidateStore
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self.here or (isinstance(digest, str) and self.beneath.has(digest))
 
 
 class _Checked(io.RawIOBase):

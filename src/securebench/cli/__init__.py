@@ -13,17 +13,28 @@ import click
 
 COMMANDS = {
     "audit": "Try what must fail on this host, and see that it does.",
+    "compare": "Compare runs task by task: which is better, by how much, and could chance explain it?",
+    "convert": "Write a pack's terminal tasks as task directories of Harbor.",
     "demo": "Watch an honest agent score and a cheating one not, in a few seconds.",
     "image": "Import container images for the embedded sandbox, without Docker.",
     "exec": "Run one Python file of a stranger's, confined, and say what came of it.",
+    "export": "Write runs as Parquet, CSV, JSON lines, JUnit or SARIF, for other tools.",
     "doctor": "Show what the sandboxes of this host guarantee, and how to get more.",
+    "gate": "Check what a run must have reached, one line per condition; for CI.",
+    "grade": "Verify candidates that were produced elsewhere, from a file, on all cores.",
+    "import": "Turn HumanEval, MBPP, GSM8K, MMLU and other people's benchmarks into packs.",
     "init": "Write a small working pack and tester YAML to start from.",
     "keys": "Make the key that seals your runs, and say whose keys you trust.",
+    "query": "Ask the records of runs in SQL, which can read nothing else.",
     "regrade": "Verify a run's stored candidates again, and report every verdict that changed.",
+    "report": "Make one page of runs: scores, attempts, failures, cost, integrity, details.",
     "run": "Run a benchmark pack with a harness and record every attempt.",
     "schema": "Print the JSON Schema of a manifest, a row or a tester YAML.",
+    "serve": "Verify candidates over HTTP, for training loops on other machines.",
+    "show": "Show a run in the terminal, or a task's attempts: candidate, tests, output, transcript.",
     "tools": "Fetch agent programs at pinned versions, so that runs need no network for them.",
     "validate": "Check a pack, and that answers without work do not score on it.",
+    "view": "Look at the runs of a directory in the browser, also while they run.",
     "verify": "Check that runs are what was sealed, offline, from their files alone.",
 }
 
@@ -81,6 +92,11 @@ def main() -> None:
         with suppress(OSError):
             click.echo(f"error: output could not be written: {error.strerror}", err=True)
         sys.exit(3)
+    except Exception as error:
+        if "KeyboardInterrupt" not in str(error):
+            raise
+        click.echo("interrupted", err=True)  # while models were made, which pydantic's core takes for an error in them
+        sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import click
 
 from securebench.cli._agent_lines import AgentLines
-from securebench.cli._run_state import RunState
 from securebench.cli._text import attempt_name, one_line, visible
 from securebench.progress import Event, Progress, ProgressEvent, silent
+from securebench.run_state import RunState
 
 
 @contextmanager

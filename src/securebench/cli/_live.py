@@ -11,9 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from securebench.cli._run_state import Running, RunState
 from securebench.cli._summary import amount, duration
 from securebench.cli._text import one_line
+from securebench.run_state import Running, RunState
 
 MOST_ROWS = 12
 _STATUSES = (("passed", "green"), ("failed", "red"), ("pending", "dim"), ("error", "yellow"))

@@ -27,10 +27,8 @@ class Destinations:
     html: Path | None = None
 
     def check(self, *others: Path | None) -> None:
-        """Before minutes of work: every file, `others` too, can be written. Raises ConfigError."""
-        for path in filter(None, (self.output, self.sarif, self.html, *others)):
-            if path.is_dir() or not path.absolute().parent.is_dir():
-                raise ConfigError(f"{path}: cannot be written: its directory does not exist, or it is one itself")
+        """Every file, `others` too, can be written. Raises ConfigError."""
+        check_destinations(self.output, self.sarif, self.html, *others)
 
     def files(self, report: Report, value: Mapping[str, Any]) -> None:
         """Raises ConfigError for a file that cannot be written."""
@@ -55,6 +53,17 @@ class Destinations:
 
         for line in lines(report, verbose=self.verbose):
             click.echo(line)
+
+
+def check_destinations(*paths: Path | None) -> None:
+    """Before minutes of work: every file can be written, and is none of a run's own. Raises ConfigError."""
+    from securebench.records.files import is_of_a_run
+
+    for path in filter(None, paths):
+        if is_of_a_run(path):
+            raise ConfigError(f"{path}: is a file of a run, which would be lost; write somewhere else")
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise ConfigError(f"{path}: cannot be written: its directory does not exist, or it is one itself")
 
 
 def write(path: Path, data: str | bytes) -> None:

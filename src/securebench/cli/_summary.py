@@ -85,6 +85,8 @@ def notes(summary: TesterRunSummary) -> list[str]:
         lines.append(f"Interrupted: {summary.total} of {summary.planned} attempts recorded; continue with --resume.")
     if summary.filtered is not None:
         lines.append(f"Filtered: {summary.filtered}.")
+    if summary.samples is not None:
+        lines += _samples(summary)
     if summary.audit is not None:
         held = f"{summary.audit['held']} of {summary.audit['attacks']} attacks held on {summary.audit['on']}"
         lines.append(f"Audit: {held}; attached and signed.")
@@ -107,13 +109,28 @@ def notes(summary: TesterRunSummary) -> list[str]:
     return lines
 
 
+def _samples(summary: TesterRunSummary) -> list[str]:
+    given = summary.samples or {}
+    lines = [f"Samples: {given['samples']} in the file with the digest {given['digest']}."]
+    if given["tasks_without"]:
+        lines.append(
+            f"Missing: {given['tasks_without']} of {summary.tasks} tasks have no sample and count as failed; "
+            "--ignore-missing leaves them out."
+        )
+    if summary.filters.get("sampled"):
+        left = summary.filters["pack_tasks"] - summary.tasks
+        lines.append(f"WITHOUT MISSING TASKS: {left} tasks of the pack are not counted (--ignore-missing).")
+    return lines
+
+
 def _attempts(summary: TesterRunSummary) -> str:
     shown = [(int(k), value) for k, value in summary.pass_at_k.items()]
     shown = [(k, value) for k, value in shown if k in {1, 2, 5, 10, 100, summary.attempts}]
     parts = [f"pass@{k} {value * 100:.1f} %" for k, value in shown]
     if summary.mean_task_variance is not None:
         parts.append(f"variance within tasks {summary.mean_task_variance:.3f}")
-    return f"Attempts: {summary.attempts} per task. {', '.join(parts)}".rstrip(" .") + "."
+    least = "" if summary.attempts_least is None else f"{summary.attempts_least} to "
+    return f"Attempts: {least}{summary.attempts} per task. {', '.join(parts)}".rstrip(" .") + "."
 
 
 def _models(summary: TesterRunSummary) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
 from securebench._text import one_line, visible
 
-__all__ = ["attempt_name", "one_line", "program", "visible"]
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["attempt_name", "one_line", "print_table", "program", "visible", "without_orders"]
+_ORDERS = re.compile(r"^(?:\s|\x1b\[[\d;]*m)*:(?=:)|#(?=#(?:\[|\w+\[))", re.MULTILINE)
 
 
 def attempt_name(task_id: str | None, attempt: int | None) -> str:
@@ -19,3 +25,19 @@ def attempt_name(task_id: str | None, attempt: int | None) -> str:
 def program() -> str:
     """How the person called us, so that what we tell them to type works as it stands."""
     return "securebench" if shutil.which("securebench") or not sys.argv[0] else sys.argv[0]
+
+
+def without_orders(text: str) -> str:
+    """Lines that CI services read as text: a name such as `::error::` or `##vso[…]` is an order to some of them, at the
+    beginning of a line or anywhere in it."""
+    return _ORDERS.sub(lambda found: f"{found[0]} ", text)
+
+
+def print_table(table: RenderableType) -> None:
+    """On standard output, as wide as the terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    with console.capture() as drawn:
+        console.print(table)
+    console.file.write(without_orders(drawn.get()))

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from securebench.cli._text import one_line, visible
+from securebench.cli._text import one_line, print_table, visible
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from securebench.engine.regrade_report import Regraded, RegradeReport, Totals
     from securebench.regrading import Listener, RegradeOptions
 
@@ -76,7 +78,7 @@ def _options(
     pack: Path | None, config_path: Path | None, only: tuple[str, ...], workers: int | None, env_file: Path | None
 ) -> RegradeOptions:
     from securebench.benchmark_pack import find_pack
-    from securebench.records.keys import keys_directory, known_keys
+    from securebench.cli._trust import trusted_keys
     from securebench.regrading import RegradeOptions
     from securebench.tester_config import load_env_file, load_tester_config
 
@@ -96,7 +98,7 @@ def _options(
         config=config,
         only=tuple(dict.fromkeys(only)),
         workers=workers,
-        trusted={known.id: known.name for known in known_keys(keys_directory())},
+        trusted=trusted_keys(),
     )
 
 
@@ -180,8 +182,6 @@ def _say(text: str) -> None:
 
 
 def _print(report: RegradeReport) -> None:
-    from rich.console import Console
-
     click.echo(f"{visible(str(report.run))}: run {report.run_id} of {report.benchmark.id}, {report.sealed}")
     for title, lines in (("not as it was written", report.problems), ("other than in the run", report.since)):
         if lines:
@@ -190,14 +190,14 @@ def _print(report: RegradeReport) -> None:
             click.echo(f"    {visible(line, keep='')}")
     shown = [one for one in report.attempts if one.category not in ("same", "not_judged_before")]
     if shown:
-        Console(highlight=False).print(_table(shown[:SHOWN]))
+        print_table(_table(shown[:SHOWN]))
     if len(shown) > SHOWN:
         click.echo(f"… and {len(shown) - SHOWN} more (--json shows all)")
     click.echo(_counted(report))
     click.echo(f"score: {_total(report.old)} → {_total(report.new)}")
 
 
-def _table(attempts: list[Regraded]) -> object:
+def _table(attempts: list[Regraded]) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -9,16 +9,14 @@ from pathlib import Path
 
 import click
 
+from securebench.cli._run_options import audit_to_attach, end_with, selection, showing
+
 
 @click.command()
 @click.option(
     "--config", "config_path", required=True, type=click.Path(path_type=Path), help="The tester YAML of the run."
 )
-@click.option(
-    "--task", "tasks", multiple=True, metavar="ID", help="Run only this task; also a pattern such as 'math/*'."
-)
-@click.option("--tag", "tags", multiple=True, help="Run only tasks with this in metadata.tags; repeated: any of them.")
-@click.option("--limit", type=click.IntRange(min=0), help="Run only the first N of the tasks; the summary says so.")
+@selection
 @click.option("--resume", is_flag=True, help="Continue a run: keep its records, run what is missing.")
 @click.option(
     "--resume-anyway", is_flag=True, help="Continue although pack, harness or limits changed; the records say so."
@@ -26,22 +24,13 @@ import click
 @click.option("--output-dir", type=click.Path(path_type=Path), help="Write there instead of run.output_dir.")
 @click.option("--env-file", type=click.Path(path_type=Path), help="Read variables, such as API keys, from a file.")
 @click.option("--workers", type=click.IntRange(min=1), help="Agents side by side; default: by cores and memory.")
+@click.option(
+    "--executor", metavar="WHERE", help="local, ray, or the address of a Ray cluster whose nodes do the work."
+)
 @click.option("--publishable", is_flag=True, help="Refuse whatever a published result must not rest on.")
 @click.option("--show-agent-output", is_flag=True, help="Mirror what agents print, here and to agent-trace.log.")
 @click.option("--show-command-output", is_flag=True, help="Show the commands that are run in sandboxes.")
-@click.option("--quiet", is_flag=True, help="No progress, only the result.")
-@click.option(
-    "--progress", type=click.Choice(["auto", "plain", "json"]), default="auto", help="How to show progress on stderr."
-)
-@click.option(
-    "--with-audit",
-    is_flag=False,
-    flag_value="",
-    metavar="[FILE]",
-    help="Attach signed proof that this host withstood the attack suite: played now, or an audit made by --sign.",
-)
-@click.option("--unsafe", is_flag=True, help="UNSAFE: run without the audit of the walls; every record says so.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@showing
 def command(
     config_path: Path,
     tasks: tuple[str, ...],
@@ -52,6 +41,7 @@ def command(
     output_dir: Path | None,
     env_file: Path | None,
     workers: int | None,
+    executor: str | None,
     publishable: bool,
     show_agent_output: bool,
     show_command_output: bool,
@@ -68,12 +58,11 @@ def command(
     from securebench.cli._agent_lines import agent_trace
     from securebench.cli._display import open_display
     from securebench.cli._exec_report import warn_unaudited
-    from securebench.cli._summary import print_summary
     from securebench.tester_config import load_env_file, load_tester_config
     from securebench.tester_run import run_tester_config, with_tester_overrides
 
     env = dict(os.environ) | (load_env_file(env_file) if env_file else {})
-    config = with_tester_overrides(load_tester_config(config_path, env=env), output_dir=output_dir)
+    config = with_tester_overrides(load_tester_config(config_path, env=env), output_dir=output_dir, executor=executor)
     if unsafe:
         warn_unaudited()
     if publishable:
@@ -101,12 +90,9 @@ def command(
             workers=workers,
             unsafe=unsafe,
             resume_anyway=resume_anyway,
-            with_audit=False if with_audit is None else Path(with_audit) if with_audit else True,
+            with_audit=audit_to_attach(with_audit),
         )
-    print_summary(summary, as_json)
-    if summary.interrupted:
-        return 130
-    return 3 if summary.errors else 0
+    return end_with(summary, as_json)
 
 
 def _check_publishable(manifest: Path, tasks: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,7 +28,8 @@ def command(pack: Path, as_json: bool, no_run: bool, quiet: bool) -> int:
     Every problem of every file is reported with file, line and field (exit 2). Then each text task gets the negative
     controls: empty, shape-only, echo of the question, all options at once. Each task that executes code is tried in
     sandboxes: doing nothing must fail, the reference solution must pass, every mutant must fail. What comes out
-    otherwise is a fault of the pack (exit 1)."""
+    otherwise is a fault of the pack (exit 1), and so is an admission of `securebench import` that is about another
+    pack."""
     from securebench.audit.pack.controls import load_with_controls
     from securebench.benchmark_pack import find_pack
     from securebench.errors import ConfigError
@@ -41,14 +42,30 @@ def command(pack: Path, as_json: bool, no_run: bool, quiet: bool) -> int:
         problems = [{"file": p.file, "line": p.line, "field": p.field, "message": p.message} for p in error.problems]
         click.echo(json.dumps({"ok": False, "problems": problems or [{"message": str(error)}]}, indent=2))
         return 2
+    admission = _admission(loaded)
     trials = None if no_run else _try(loaded, quiet or as_json)
     ok = report.ok and (trials is None or trials.ok)
     if as_json:
-        value = {"ok": ok, "id": loaded.manifest.id, "digest": loaded.digest, **report.as_json()}
+        value = {"ok": ok, "id": loaded.manifest.id, "digest": loaded.digest, **report.as_json(), **admission}
         click.echo(json.dumps(value | ({} if trials is None else trials.as_json())))
     else:
         _print(loaded, report, trials)
+        if admission:
+            said = admission["admission"]
+            click.echo(f"admission: {said['admitted']} of {said['rows']} rows, signed by {said['key'] or 'nobody'}")
     return 0 if ok else 1
+
+
+def _admission(pack: BenchmarkPack) -> dict[str, Any]:
+    """What the admission beside the pack says, where there is one. Raises IntegrityError for one that is not true."""
+    from securebench.records.admissions import load_admission
+
+    stored = load_admission(pack.directory, pack.digest)
+    if stored is None:
+        return {}
+    key = stored.key
+    whose = None if key is None else f"{key.id}{' (forgotten)' if key.ephemeral else ''}"
+    return {"admission": {**stored.admission.counts, "key": whose}}
 
 
 def _try(pack: BenchmarkPack, quiet: bool) -> TrialReport | None:

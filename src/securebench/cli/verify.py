@@ -26,13 +26,13 @@ def command(runs: tuple[Path, ...], key: str | None, as_json: bool) -> int:
 
     Checked are the plan, every record and its place in the chain, every stored candidate and piece of evidence, the
     summary (counted again), checkpoints, seal and key. Exit 1 when anything is off, with file and line."""
+    from securebench.cli._trust import trusted_keys
     from securebench.cli.keys import key_text
     from securebench.evidence.verify import find_runs, verify_run
-    from securebench.records.keys import keys_directory, known_keys, parse_public_key
+    from securebench.records.keys import parse_public_key
 
     expected = None if key is None else parse_public_key(key_text(key))
-    known = sorted(known_keys(keys_directory()), key=lambda one: one.own)  # a key of one's own goes by that name
-    trusted = {one.id: one.name for one in known}
+    trusted = trusted_keys()
     found = list(dict.fromkeys(run for path in runs for run in find_runs(path)))
     results = []
     for run in found:
@@ -49,7 +49,7 @@ def command(runs: tuple[Path, ...], key: str | None, as_json: bool) -> int:
 
 def _print(result: Verification) -> None:
     errors = result.errors
-    count = len(errors) + result.unlisted
+    count = result.problems
     state = "verified" if result.ok else f"NOT VERIFIED: {count} problem{'s' if count > 1 else ''}"
     click.echo(f"{visible(str(result.directory))}: {state}")
     for name, text in _rows(result):

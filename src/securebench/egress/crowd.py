@@ -35,6 +35,16 @@ class Crowd:
         self._left.set()
         self._left = anyio.Event()
 
+    def dismiss(self) -> None:
+        """All go that are undecided."""
+        while self._undecided:
+            self._undecided.popitem()[1].cancel()
+
+    async def empty(self) -> None:
+        """Returns when nobody is inside."""
+        while self._inside:
+            await self._left.wait()
+
     @contextmanager
     def waiting(self) -> Iterator[Callable[[], bool]]:
         """The time in which a visitor is undecided; the value says afterwards whether it was cut short."""

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import anyio
 
+from securebench.families.registry import FAMILIES
+from securebench.sandboxes.base import Limits
+
 _SHARE = 0.9  # of what is free now; the rest is the engine's own
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -57,6 +60,11 @@ class Memory:
     def _wake(self) -> None:
         if self._queue:
             self._queue[0].set()
+
+
+def verifier_memory(task_type: str, limit: int | None) -> int:
+    """Bytes that judging a candidate may use on this host, for a task of this type with this limit of its own."""
+    return (limit or Limits().memory) if FAMILIES[task_type].executes else 0
 
 
 def memory_for_attempts() -> int:

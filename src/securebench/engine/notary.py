@@ -11,6 +11,7 @@ import anyio
 
 from securebench.errors import StoreError
 from securebench.records.keys import SigningKey
+from securebench.records.nodes import forget_enrolment
 from securebench.records.plan import Plan, rfc3339
 from securebench.records.seal import Progress, checkpoint, keep_earlier_seal, seal_run
 from securebench.records.seed import forget_seed
@@ -50,6 +51,7 @@ class Notary:
         seal_run(self.store.directory, self._progress(), "complete" if complete else "interrupted", self.key)
         if complete:
             forget_seed(self.store.directory)
+            forget_enrolment(self.store.directory)
 
     def _progress(self) -> Progress:
         return Progress(

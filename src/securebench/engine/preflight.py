@@ -29,12 +29,6 @@ from securebench.tester_config import TesterConfig
 MAX_CANARIES = 16
 
 
-def check_supported(config: TesterConfig) -> None:
-    """Refuse settings this version would ignore. Raises ConfigError naming each."""
-    if config.executor.type == "ray":
-        raise ConfigError("not available in this version, so it would be ignored: executor.type: ray; remove it")
-
-
 def check_collectable(config: TesterConfig, entries: Iterable[RowIndex]) -> None:
     """A model that is only asked has no workspace to leave behind. Raises ConfigError."""
     if not isinstance(config.harness, ChatHarness):

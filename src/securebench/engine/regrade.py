@@ -15,11 +15,10 @@ import anyio.to_thread
 from securebench._tasks import one_error
 from securebench.benchmark_compiler import CompiledTasks
 from securebench.candidates.artifact import CandidateArtifact
-from securebench.engine.admission import Memory
+from securebench.engine.admission import Memory, verifier_memory
 from securebench.engine.attempt import VERIFY_GUARD
 from securebench.engine.court import Court, failed
 from securebench.engine.interruption import Interruption, interruptible
-from securebench.engine.lanes import verifier_memory
 from securebench.engine.regrade_report import Category, Regraded, Verdict
 from securebench.engine.since import Since
 from securebench.engine.stored_candidate import Rebuilding, not_judged
@@ -98,7 +97,7 @@ class Regrading:
             candidate = await anyio.to_thread.run_sync(
                 self._rebuilding.candidate, record.shape, CandidateKind(task.candidate_kind), limiter=reading
             )
-            async with self.memory.hold(verifier_memory(task)):
+            async with self.memory.hold(verifier_memory(task.task_type, task.environment.memory)):
                 judged = await self._judged(task, candidate)
         except IntegrityError as error:
             return _regraded(record, Category.UNVERIFIABLE, old, None, redact.text(str(error)))

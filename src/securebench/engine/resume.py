@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from securebench.engine.attempt_set import AttemptSet, Key
 from securebench.engine.lanes import Todo
 from securebench.errors import ConfigError, IntegrityError
 from securebench.records._durable import read_file
@@ -26,8 +27,6 @@ from securebench.records.shape import checked_record, without_long_texts
 from securebench.records.store import RECORDS_FILE, RecordStore, read_lines
 from securebench.records.summary import RunPlan, Tally
 
-Key = tuple[str, int]
-
 
 @dataclass(slots=True)
 class Opened:
@@ -38,7 +37,7 @@ class Opened:
     seed: bytes | None
     tally: Tally
     statuses: Counter[str] = field(default_factory=Counter)  # of all records in the file
-    done: set[Key] = field(default_factory=set)
+    done: AttemptSet = field(default_factory=AttemptSet)
     faults: dict[Key, dict[str, Any]] = field(default_factory=dict)  # records `error` that nothing came after yet
 
     def missing(self, lost: Mapping[Key, int]) -> Iterator[Todo]:
@@ -75,13 +74,16 @@ async def open_run(
     revealed = not (directory / SEED_FILE).exists() and (directory / SEAL_FILE).exists()
     opened = _read(store, plan, digest, None if revealed else kept_seed(directory, plan.seed_commitment))
     _check_signed(directory)
-    wanted = wanted.model_copy(update={"seed_commitment": plan.seed_commitment})
+    kept: dict[str, Any] = {"seed_commitment": plan.seed_commitment}
+    if wanted.executor is not None and opened.plan.executor is not None:
+        kept["executor"] = opened.plan.executor
+    wanted = wanted.model_copy(update=kept)
     if changed := opened.plan.differences(wanted):
         if not anyway or revealed:
             raise _another_run(directory, changed, revealed)
         await store.append(break_plan(directory, wanted, changed, rfc3339(now)))
         opened.plan, opened.tally.plan = wanted, RunPlan.of(wanted, directory)
-        opened.done &= set(wanted.attempt_keys())
+        opened.done = AttemptSet(key for key in wanted.attempt_keys() if key in opened.done)
     return opened
 
 
@@ -114,7 +116,7 @@ def _read(store: RecordStore, plan: Plan, digest: str, seed: bytes | None) -> Op
 def _add(opened: Opened, record: dict[str, Any], where: str) -> None:
     earlier, plan = checked_record(record, where), opened.plan
     planned = plan.by_id.get(earlier.task_id)
-    if planned is None or planned.task_type != earlier.task_type or earlier.attempt > plan.attempts:
+    if planned is None or planned.task_type != earlier.task_type or earlier.attempt > plan.attempts_of(planned):
         raise IntegrityError(f"{where}: {earlier.name} is not part of this run")
     digests = earlier.digests
     if (earlier.run_id, digests.pack, digests.config) != (plan.run_id, plan.pack_digest, plan.config_digest):

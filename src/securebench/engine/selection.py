@@ -10,6 +10,7 @@ from itertools import islice
 from securebench._schema import suggest
 from securebench.benchmark_pack import BenchmarkPack, RowIndex
 from securebench.errors import ConfigError
+from securebench.harnesses.sample_file import SampleFile
 from securebench.records.plan import Filters
 
 _GLOB = frozenset("*?[")
@@ -26,10 +27,15 @@ class Selection:
 
 
 def select_tasks(
-    pack: BenchmarkPack, limit: int | None = None, tasks: Iterable[str] = (), tags: Iterable[str] = ()
+    pack: BenchmarkPack,
+    limit: int | None = None,
+    tasks: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    samples: SampleFile | None = None,
 ) -> Selection:
-    """Tasks that any of `tasks` names (an id, or a pattern with `*`, `?`, `[…]`) and that have any of `tags`; of these
-    the first `limit`. Raises ConfigError for a name or tag that no task has, and where nothing is left."""
+    """Tasks that any of `tasks` names (an id, or a pattern with `*`, `?`, `[…]`), that have any of `tags` and a sample
+    in `samples`, where these are given; of these the first `limit`. Raises ConfigError for a name or tag that no task
+    has, and where nothing is left."""
     entries = pack.entries
     names, marks = tuple(dict.fromkeys(tasks)), tuple(dict.fromkeys(tags))
     left: Sequence[int] = range(len(entries))
@@ -41,10 +47,14 @@ def select_tasks(
         left = [index for index in left if not set(marks).isdisjoint(entries[index].tags)]
     if not left:
         raise ConfigError(f"no task is named so (--task) and has one of the tags {', '.join(marks)} (--tag)")
+    if samples is not None:
+        left = [index for index in left if samples.count(entries[index].id)]
+        if not left:
+            raise ConfigError(f"{samples.name}: none of the chosen tasks has a sample there")
     if limit is not None:
         limit = max(0, limit)
         left = left[:limit]
-    return Selection(left, Filters(limit=limit, tasks=names, tags=marks))
+    return Selection(left, Filters(limit=limit, tasks=names, tags=marks, sampled=samples is not None))
 
 
 def _named(entries: Sequence[RowIndex], names: Iterable[str]) -> set[int]:

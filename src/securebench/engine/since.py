@@ -43,10 +43,8 @@ class Since:
         """What of that can have made this attempt's verdict another one."""
         if record.verification_status == "error":
             yield "the host or the pack had failed then"
-        if record.digests.row != self.pack.row_digest(entry):
-            yield "the row or one of its files changed"
-        elif record.digests.pack != self.pack.digest:
-            yield "the pack changed, but not this row: its manifest, or other rows"
+        if record.digests.pack != self.pack.digest:
+            yield "the pack changed: this row, one of its files, or something else in it"
         if record.digests.securebench != securebench_digest():
             yield "SecureBench changed"
         if self.config is not None and record.digests.config != self.config:
@@ -63,15 +61,9 @@ class Since:
         yield f"the pack is another one: {plan.pack_digest} → {pack.digest}"
         if plan.benchmark.id != pack.manifest.id:
             yield f"its id is {pack.manifest.id!r}; the run was of {plan.benchmark.id!r}"
-        rows = {entry.id: pack.row_digest(entry) for entry in pack.entries}
-        changed = [task.id for task in plan.tasks if rows.get(task.id, task.digest) != task.digest]
-        gone = [task.id for task in plan.tasks if task.id not in rows]
-        if changed:
-            yield f"{len(changed)} rows changed, or their files: {_named(changed)}"
-        if gone:
+        ids = set(pack.ids)
+        if gone := [task.id for task in plan.tasks if task.id not in ids]:
             yield f"{len(gone)} rows are gone: {_named(gone)}"
-        if not changed and not gone:
-            yield "no row of this run changed: it is the manifest, or rows the run did not have"
 
     def _images(self) -> Iterator[tuple[str, str, str]]:
         for name, now in sorted((self.images or {}).items()):

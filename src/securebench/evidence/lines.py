@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,12 +15,18 @@ from securebench._canonical import digest_bytes
 from securebench.errors import IntegrityError, StoreError
 from securebench.evidence.contents import ContentsCheck
 from securebench.evidence.findings import Findings
+from securebench.families.registry import FAMILIES
 from securebench.records.audits import suite_digest
+from securebench.records.nodes import voucher_problems
 from securebench.records.plan import PLAN_FILE, Plan, load_plan
 from securebench.records.plan_break import plan_break
 from securebench.records.shape import RecordShape, checked_record, without_long_texts
 from securebench.records.store import RECORDS_FILE, ChainState, read_lines
 from securebench.records.summary import Tally
+
+Listener = Callable[[int, dict[str, Any], Plan], None]
+"""Told of every record that counts, once: its line, the record without long texts if it is an `error`, and the plan
+that was in force."""
 
 
 @dataclass(slots=True)
@@ -42,17 +48,24 @@ class LinesCheck:
     """Reads the file once. Everything that is off becomes a finding; it never stops at the first."""
 
     def __init__(
-        self, directory: Path, plan: Plan, plan_digest: str, contents: ContentsCheck, tally: Tally, findings: Findings
+        self,
+        directory: Path,
+        plan: Plan,
+        plan_digest: str,
+        contents: ContentsCheck,
+        tally: Tally,
+        findings: Findings,
+        on_record: Listener | None = None,
     ) -> None:
         self._directory = directory
         self._contents = contents
         self._tally = tally
         self._findings = findings
+        self._on_record = on_record
         self._seen: dict[str, int] = {plan_digest: 0}  # digest of a line to its number
         self._head = plan_digest
         self._last: dict[tuple[str, int], int] = {}  # the line of an attempt's last record
-        self._faults: dict[tuple[str, int], dict[str, Any]] = {}  # attempts whose last record is an `error`
-        self._missing: list[tuple[str, int]] = []
+        self._faults: dict[tuple[str, int], tuple[int, dict[str, Any], Plan]] = {}  # whose last record is an `error`
         self._number = 0
         self.lines = Lines(plan, ChainState(plan_digest, 0, 0, hashlib.sha256().hexdigest()))
 
@@ -148,9 +161,9 @@ class LinesCheck:
             self._note(f"{shape.name} was tried again: on line {earlier} the host had failed")
         self._last[shape.key] = self._number
         if shape.verification_status == "error":
-            self._faults[shape.key] = without_long_texts(record)
+            self._faults[shape.key] = (self._number, without_long_texts(record), self.lines.plan)
         else:
-            self._count(record)
+            self._count(self._number, record, self.lines.plan)
 
     def _audit(self, shape: RecordShape) -> None:
         try:
@@ -158,21 +171,26 @@ class LinesCheck:
         except IntegrityError as error:
             self._error(str(error))
 
-    def _count(self, record: dict[str, Any]) -> None:
+    def _count(self, number: int, record: dict[str, Any], plan: Plan) -> None:
         if record["passed"] is not None:
             self.lines.assurance[str(record["assurance"])] += 1
         self._tally.add(record)
+        if self._on_record is not None:
+            self._on_record(number, record, plan)
 
     def _settle(self) -> None:
-        for record in self._faults.values():
-            self._count(record)
-        self._missing = [key for key in self.lines.plan.attempt_keys() if key not in self._last]
-        self.lines.missing = len(self._missing)
+        for number, record, plan in self._faults.values():
+            self._count(number, record, plan)
+        plan = self.lines.plan
+        planned = {task.id: plan.attempts_of(task) for task in plan.tasks}
+        # Counted, not listed: a plan can name more attempts than anybody could record.
+        self.lines.missing = plan.total - sum(attempt <= planned.get(task, 0) for task, attempt in self._last)
 
     def missing_named(self) -> str:
         """The first attempts that have no record, in words."""
-        names = [f"{task!r} attempt {attempt}" for task, attempt in islice(self._missing, 5)]
-        more = len(self._missing) - len(names)
+        missing = (key for key in self.lines.plan.attempt_keys() if key not in self._last)
+        names = [f"{task!r} attempt {attempt}" for task, attempt in islice(missing, min(5, self.lines.missing))]
+        more = self.lines.missing - len(names)
         return ", ".join(names) + (f" and {more} more" if more else "")
 
     def _error(self, message: str) -> None:
@@ -189,8 +207,8 @@ def _against_plan(record: RecordShape, plan: Plan) -> Iterable[str]:
     if task is None:
         yield f"task {record.task_id!r} is not in the plan"
         return
-    if record.attempt > plan.attempts:
-        yield f"{record.name} is not in the plan, which has {plan.attempts} attempts of each task"
+    if record.attempt > (planned := plan.attempts_of(task)):
+        yield f"{record.name} is not in the plan, which has {planned} attempts of it"
     for what, seen, expected in (
         ("benchmark", record.benchmark_id, plan.benchmark.id),
         ("task type", record.task_type, task.task_type),
@@ -201,6 +219,13 @@ def _against_plan(record: RecordShape, plan: Plan) -> Iterable[str]:
     ):
         if seen != expected:
             yield f"{record.name}: {what} is {seen!r}, the plan says {expected!r}"
+    given = plan.harness.get("samples")
+    taken = record.producer_metadata.get("samples")
+    if taken is not None and taken != (given.get("digest") if isinstance(given, dict) else None):
+        yield f"{record.name}: its candidate is from the samples {taken!r}, which are not those of the plan"
+    executed = task.task_type in FAMILIES and FAMILIES[task.task_type].executes
+    for problem in voucher_problems(record, plan.executor, executed=executed):
+        yield f"{record.name}: {problem}"
     if plan.unsafe and record.assurance not in {"unsafe", None}:
         yield f"{record.name}: claims assurance {record.assurance!r} in a run without the audit"
 

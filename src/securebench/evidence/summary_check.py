@@ -40,12 +40,21 @@ def check_summary(directory: Path, tally: Tally, interrupted: bool | None, findi
         found = None
     if isinstance(found, dict):
         tally.interrupted = interrupted is not False and bool(found.get("interrupted"))
-        expected = _json.loads(_json.dumps(tally.summary(0.0).as_json()))
+        expected: Any = _json.loads(_json.dumps(tally.summary(0.0).as_json()))
+        if _other_method(found.get("interval"), expected["interval"]):
+            found["interval"] = expected["interval"]
+            findings.note(SUMMARY_FILE, 0, "its interval was computed by another method and is not counted again")
         for message in _differences("", found, expected):
             findings.error(SUMMARY_FILE, 0, message)
     elif found is not None:
         findings.error(SUMMARY_FILE, 0, "not a summary: expected an object")
     return digest_bytes(data).removeprefix("sha256:")
+
+
+def _other_method(found: Any, expected: Any) -> bool:
+    """Of an older or newer SecureBench: the score is the same, how sure it is was computed otherwise."""
+    both = isinstance(found, dict) and isinstance(expected, dict)
+    return both and found.get("method") != expected["method"]
 
 
 def _differences(at: str, found: Any, expected: Any) -> list[str]:

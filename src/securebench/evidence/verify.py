@@ -17,7 +17,7 @@ from securebench.errors import ConfigError, IntegrityError, StoreError
 from securebench.evidence.audits import check_audits
 from securebench.evidence.contents import ContentsCheck
 from securebench.evidence.findings import Finding, Findings, Severity
-from securebench.evidence.lines import LinesCheck
+from securebench.evidence.lines import LinesCheck, Listener
 from securebench.evidence.not_proven import not_proven
 from securebench.evidence.seals import (
     KeyFacts,
@@ -28,13 +28,13 @@ from securebench.evidence.seals import (
     read_seal,
 )
 from securebench.evidence.summary_check import check_summary, new_tally
+from securebench.records.files import MARKS
 from securebench.records.keyless import bundle_problem
 from securebench.records.plan import PLAN_FILE, Plan, load_plan
 from securebench.records.seal import BUNDLE_FILE, SEAL_FILE
 from securebench.records.store import RECORDS_FILE
 
 CANDIDATES = "candidates"
-_MARKS = (PLAN_FILE, RECORDS_FILE, SEAL_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,11 @@ class Verification:
     directory: Path
     findings: tuple[Finding, ...]
     unlisted: int = 0  # further findings of the same files
+    unlisted_errors: int = 0  # those of them that are errors
     facts: Mapping[str, Any] = field(default_factory=dict)
     key: KeyFacts | None = None
     not_proven: tuple[str, ...] = ()
+    plan: Plan | None = None  # the last one in force
 
     @property
     def ok(self) -> bool:
@@ -55,6 +57,11 @@ class Verification:
     @property
     def errors(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity is Severity.ERROR]
+
+    @property
+    def problems(self) -> int:
+        """How many errors there are, listed or not."""
+        return len(self.errors) + self.unlisted_errors
 
     @property
     def notes(self) -> list[Finding]:
@@ -73,9 +80,13 @@ class Verification:
         }
 
 
-def verify_run(directory: Path, trusted: Mapping[str, str], expected_key: str | None = None) -> Verification:
+def verify_run(
+    directory: Path, trusted: Mapping[str, str], expected_key: str | None = None, on_record: Listener | None = None
+) -> Verification:
     """`trusted` maps ids of keys to their names; with `expected_key` no other key's seal will do. Never raises for
-    what is in the directory: it is all in the findings."""
+    what is in the directory: it is all in the findings.
+
+    `on_record` is told of the very records that were checked, so that who reports them reads nothing twice."""
     findings = Findings()
     try:
         plan, digest = load_plan(directory)
@@ -86,7 +97,8 @@ def verify_run(directory: Path, trusted: Mapping[str, str], expected_key: str | 
     checkpoints = read_checkpoints(directory, findings)
     seal = read_seal(directory, checkpoints, findings)
     tally = new_tally(directory, plan)
-    check = LinesCheck(directory, plan, digest, ContentsCheck(CandidateStore(directory / CANDIDATES)), tally, findings)
+    contents = ContentsCheck(CandidateStore(directory / CANDIDATES))
+    check = LinesCheck(directory, plan, digest, contents, tally, findings, on_record)
     lines = check.run(one.statement.predicate.chain.bytes for one in checkpoints)
     check_checkpoints(checkpoints, lines, plan, findings)
     interrupted = None if seal is None else seal.predicate.status == "interrupted"
@@ -117,9 +129,11 @@ def verify_run(directory: Path, trusted: Mapping[str, str], expected_key: str | 
         directory,
         tuple(findings.found),
         sum(findings.unlisted.values()),
+        sum(count for (_, severity), count in findings.unlisted.items() if severity is Severity.ERROR),
         facts,
         key,
         tuple(not_proven(lines, key, bool(interrupted))),
+        lines.plan,
     )
 
 
@@ -152,10 +166,10 @@ def find_runs(path: Path) -> list[Path]:
 
 def _beneath(path: Path) -> Iterator[Path]:
     for parent, directories, files in os.walk(path):
-        if not set(files).isdisjoint(_MARKS):
+        if not set(files).isdisjoint(MARKS):
             directories.clear()  # what lies in a run is the run's
             yield Path(parent)
 
 
 def _is_run(path: Path) -> bool:
-    return any(os.path.lexists(path / name) for name in _MARKS)
+    return any(os.path.lexists(path / name) for name in MARKS)

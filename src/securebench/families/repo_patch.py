@@ -10,6 +10,7 @@ from securebench._schema import ClosedModel, FileRef, RelativePath
 from securebench.families.base import (
     EVALUATION_INPUTS,
     HIDDEN,
+    Argument,
     Argv,
     CandidateKind,
     EvalModel,
@@ -67,6 +68,7 @@ class IdSuite(_Suite):
     """A test suite whose expected ids are fixed before it runs; each must be reported exactly once."""
 
     source: Literal["pytest", "unittest"]
+    python: Argument = "python3"  # the interpreter that has what the repository needs
     fail_to_pass: Annotated[TestIds, Field(min_length=1)]
     pass_to_pass: TestIds = ()
 

@@ -30,6 +30,7 @@ class Checker(FileRef):
     source: Literal["pytest", "script"]
     timeout_seconds: Seconds | None = None
     assurance: Literal["isolated", "shared_process"] = "isolated"  # shared: it executes candidate files itself
+    reward: bool = False  # whether it has to write a reward of 1; one that it writes counts in any case
 
 
 class TerminalTaskEval(EvalModel):
@@ -39,6 +40,7 @@ class TerminalTaskEval(EvalModel):
     test_files: Annotated[tuple[FileRef, ...], EVALUATION_INPUTS] = ()
     expected_state: Annotated[FileOrValue, HIDDEN] = None
     reference_workspace: Annotated[FileRef | None, HIDDEN] = None  # laid over the initial one, it must pass
+    reference_script: Annotated[FileRef | None, HIDDEN] = None  # what it makes of the initial one must pass
     mutants: Annotated[tuple[FileRef, ...], HIDDEN] = ()  # the same, and each must fail
 
 

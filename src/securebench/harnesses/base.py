@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -26,8 +26,10 @@ class ProducerRequest:
     view: ResourceView
     environment: TaskEnvironment
     store: CandidateStore  # where what the agent leaves behind is captured
+    sample: bytes | None = None  # what was produced elsewhere, as a line of JSON
+    line: int | None = None  # where that stood in its file
     on_output: Callable[[str, bytes], None] | None = None
-    on_command: Callable[[tuple[str, ...]], None] | None = None
+    on_command: Callable[[tuple[str, ...]], Awaitable[None]] | None = None  # the agent starts when it returns
     on_progress: Callable[[str, int, int], None] | None = None  # what is being read, entries and bytes so far
 
 
@@ -43,6 +45,7 @@ class Production:
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     usage: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))  # of models
     evidence: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))  # files by name
+    voucher: Mapping[str, Any] | None = None  # the word of the node that produced it
 
 
 class HarnessProducer(Protocol):

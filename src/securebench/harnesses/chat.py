@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -17,7 +17,6 @@ import anyio
 from securebench import _json
 from securebench._canonical import digest_value
 from securebench.candidates.artifact import CandidateArtifact
-from securebench.candidates.extraction import artifact_for, text_from_stdout
 from securebench.egress.broker import Broker, BrokerSession, ModelAccess, Reply
 from securebench.egress.broker.session import MAX_REPLY
 from securebench.egress.providers.schema import Endpoint
@@ -30,7 +29,6 @@ from securebench.errors import (
     ProducerError,
     SecureBenchError,
 )
-from securebench.families.base import CandidateKind
 from securebench.harness_schema import ChatConfig
 from securebench.harnesses.base import ProducerRequest, Production
 from securebench.harnesses.chat_api import (
@@ -42,9 +40,9 @@ from securebench.harnesses.chat_api import (
     error_words,
     read_answer,
 )
-from securebench.harnesses.code_answer import code_answer, patch_answer
 from securebench.harnesses.evidence import EGRESS, TRAJECTORY
 from securebench.harnesses.prompts import Prompt
+from securebench.harnesses.replies import reply_candidate
 from securebench.harnesses.trajectory import Metrics, Step, Trajectory
 from securebench.harnesses.workspace import extracted
 
@@ -168,14 +166,7 @@ def _candidate(request: ProducerRequest, answer: Answer) -> CandidateArtifact:
         cut = f" (it ended for {answer.finish_reason})" if answer.finish_reason else ""
         words = "the model refused to answer" if answer.refusal else f"the model's reply holds no text{cut}"
         raise CandidateError(FailureReason.NO_ANSWER, words)
-    text = text_from_stdout(answer.text.encode("utf-8", "surrogatepass"), truncated=False)
-    if request.kind is CandidateKind.CODE:
-        code = code_answer(text, request.payload["input"])
-        artifact = artifact_for(request.task_id, request.kind, code.text, code.source)
-        return replace(artifact, metadata={**artifact.metadata, "joined": str(code.joined)})
-    if request.kind is CandidateKind.PATCH:
-        return artifact_for(request.task_id, request.kind, *patch_answer(text))
-    return artifact_for(request.task_id, request.kind, text, "whole")
+    return reply_candidate(request.task_id, request.kind, answer.text, request.payload["input"])
 
 
 def _too_late(session: BrokerSession, access: ModelAccess, seconds: float) -> CandidateError | InfrastructureError:

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from securebench.answers.python_join import Joined, join
 from securebench.errors import CandidateError, FailureReason
 from securebench.families.code_completion import is_python
 from securebench.harnesses.fences import UnclosedFence, fenced_blocks
-from securebench.harnesses.python_join import Joined, join
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from securebench.harness_schema import (
     CommandHarness,
     ConstantHarness,
     ControlHarness,
+    SamplesHarness,
 )
 from securebench.harnesses.agent import Agent
 from securebench.harnesses.base import HarnessProducer
@@ -22,12 +23,13 @@ from securebench.harnesses.claude_code import ClaudeCodeAgent
 from securebench.harnesses.codex import CodexAgent
 from securebench.harnesses.command import CommandAgent
 from securebench.harnesses.controls import ControlProducer
-from securebench.harnesses.models import key_names
+from securebench.harnesses.doors import ModelDoors
+from securebench.harnesses.models import agent_environment
 from securebench.harnesses.outlets import Outlets
 from securebench.harnesses.overlays import Overlay
 from securebench.harnesses.prompts import Prompt
+from securebench.harnesses.samples import SamplesProducer
 from securebench.harnesses.sandboxed import SandboxedProducer
-from securebench.harnesses.secrets import refuse_secrets
 from securebench.harnesses.tool_check import fit_tool
 from securebench.harnesses.tools.description import load_tool
 from securebench.sandboxes.base import Command, ImageRoot, Root, Sandbox, SandboxSpec, run_once
@@ -40,7 +42,7 @@ _FIND = f'command -v -- "$1" >/dev/null || exit {_MISSING}'
 
 def needs_sandbox(config: TesterConfig) -> bool:
     """Whether the harness runs anything that is not ours."""
-    return not isinstance(config.harness, ControlHarness | ConstantHarness | ChatHarness)
+    return not isinstance(config.harness, ControlHarness | ConstantHarness | ChatHarness | SamplesHarness)
 
 
 async def prepare_overlays(
@@ -81,14 +83,15 @@ async def check_program(config: TesterConfig, sandbox: Sandbox, roots: Iterable[
 
 
 def build_harness_producer(
-    config: TesterConfig, sandbox: Sandbox | None, broker: Broker | None = None, overlays: Overlays | None = None
+    config: TesterConfig,
+    sandbox: Sandbox | None,
+    broker: ModelDoors | None = None,
+    overlays: Overlays | None = None,
+    samples: str | None = None,
 ) -> HarnessProducer:
-    """The producer a tester file asks for. Raises ConfigError when it cannot be built."""
-    missing = [name for name in config.harness.env if name not in config.env]
-    if missing:
-        raise ConfigError(
-            f"harness.env names {', '.join(missing)}, which is not set; export it or put it into --env-file"
-        )
+    """The producer a tester file asks for; `samples` is the digest of the file it names, if it names one. Raises
+    ConfigError when it cannot be built."""
+    _require_environment(config)
     match config.harness:
         case ControlHarness(type="reference"):
             raise ConfigError(
@@ -99,19 +102,32 @@ def build_harness_producer(
             return ControlProducer(kind, sandbox=sandbox)
         case ConstantHarness(config=constant):
             return ControlProducer("constant", constant.response, sandbox)
-        case ChatHarness(config=chat) if broker is not None:
+        case SamplesHarness():
+            return SamplesProducer(samples)
+        case ChatHarness(config=chat) if isinstance(broker, Broker):
             return ChatHarnessProducer(chat, broker, Prompt.load("chat", config.prompt, chat.prompt or ""))
     if sandbox is None:
         raise ConfigError(f"harness {config.harness.type} needs a sandbox")
     agent, domains = _agent(config, overlays or {})
-    keys = key_names(config)
-    env = {name: value for name, value in config.env.items() if name not in keys}
-    known = [config.judge_key, *(config.environ.get(name) for name in keys)]
-    refuse_secrets(env, [key for key in known if key])
-    return SandboxedProducer(agent, env, sandbox, config.sandbox, _outlets(config, broker, domains))
+    outlets = _outlets(config, broker, domains)
+    return SandboxedProducer(agent, agent_environment(config), sandbox, config.sandbox, outlets)
 
 
-def _outlets(config: TesterConfig, broker: Broker | None, domains: tuple[str, ...]) -> Outlets:
+def check_environment(config: TesterConfig) -> None:
+    """Whether an agent can be given its variables, for whoever has it produce elsewhere. Raises ConfigError."""
+    _require_environment(config)
+    agent_environment(config)
+
+
+def _require_environment(config: TesterConfig) -> None:
+    missing = [name for name in config.harness.env if name not in config.env]
+    if missing:
+        raise ConfigError(
+            f"harness.env names {', '.join(missing)}, which is not set; export it or put it into --env-file"
+        )
+
+
+def _outlets(config: TesterConfig, broker: ModelDoors | None, domains: tuple[str, ...]) -> Outlets:
     egress = config.egress
     limits = EgressLimits(
         connections=egress.connections,

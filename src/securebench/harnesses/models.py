@@ -16,9 +16,11 @@ from securebench.harness_schema import (
     ClaudeCodeHarness,
     CodexHarness,
     CommandHarness,
+    HarnessSection03,
     LimitsSection,
     ModelUse,
 )
+from securebench.harnesses.secrets import refuse_secrets
 from securebench.tester_config import TesterConfig
 
 
@@ -57,6 +59,27 @@ def model_accesses(config: TesterConfig) -> tuple[ModelAccess, ...]:
 def key_names(config: TesterConfig) -> frozenset[str]:
     """The variables whose values go to the broker, and to nobody else."""
     return frozenset(use.api_key_env or provider.key.env for use, provider, _ in _uses(config))
+
+
+def agent_environment(config: TesterConfig) -> dict[str, str]:
+    """The variables that an agent is given. Raises ConfigError for what looks like a secret."""
+    keys = key_names(config)
+    env = {name: value for name, value in config.env.items() if name not in keys}
+    known = [config.judge_key, *(config.environ.get(name) for name in keys)]
+    refuse_secrets(env, [key for key in known if key])
+    return env
+
+
+def without_models(harness: HarnessSection03) -> HarnessSection03:
+    """The same harness for a machine that asks models through another one: nothing of addresses, not even the names of
+    keys."""
+    match harness:
+        case CommandHarness(config=command):
+            return harness.model_copy(update={"config": command.model_copy(update={"models": ()})})
+        case CodexHarness(config=agent) | ClaudeCodeHarness(config=agent):
+            bare = {"base_url": None, "api_key_env": None}
+            return harness.model_copy(update={"config": agent.model_copy(update=bare)})
+    return harness
 
 
 def _uses(config: TesterConfig) -> list[tuple[ModelUse, Provider, str]]:

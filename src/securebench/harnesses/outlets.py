@@ -14,11 +14,12 @@ from typing import Any
 import anyio
 
 from securebench._tasks import side_tasks
-from securebench.egress.broker import Broker, BrokerSession, Exchange
+from securebench.egress.broker import Exchange
 from securebench.egress.decisions import EgressLog
 from securebench.egress.proxy import proxy_environment, serve_proxy
 from securebench.egress.rules import EgressLimits, EgressRules
 from securebench.harnesses.base import ProducerRequest
+from securebench.harnesses.doors import ModelDoor, ModelDoors
 from securebench.sandboxes.base import Network, Session
 
 BROKER_PORT = 18461
@@ -29,7 +30,7 @@ PROXY_PORT = 18462
 class Outlets:
     """What all attempts of a run may reach; a task's own domains come on top."""
 
-    broker: Broker | None = None
+    broker: ModelDoors | None = None
     domains: frozenset[str] = frozenset()
     private_domains: frozenset[str] = frozenset()
     limits: EgressLimits = field(default_factory=EgressLimits)
@@ -59,7 +60,7 @@ class Outlets:
 class Outlet:
     """The ways out of one attempt."""
 
-    broker: BrokerSession | None = None
+    broker: ModelDoor | None = None
     rules: EgressRules | None = None
     log: EgressLog = field(default_factory=EgressLog)
 
@@ -99,6 +100,8 @@ class Outlet:
             if self.rules is not None:
                 tasks.start_soon(serve_proxy, session.listener(PROXY_PORT), self.rules, self.log)
             yield
+        if self.broker is not None:
+            await self.broker.settled()
 
     async def fault(self) -> str | None:
         """Why the providers are to blame: no model ever answered the agent, and none answers us either."""

@@ -78,7 +78,7 @@ class SandboxedProducer:
                 self.sandbox.open(self._spec(request, workspace, invocation, outlet)) as session,
             ):
                 if request.on_command is not None:
-                    request.on_command(invocation.argv)
+                    await request.on_command(invocation.argv)
                 ended = await _run(session, outlet, invocation, request)
                 await session.stop()
                 candidate, failure = await _extract(request, session, ended, workspace, invocation)

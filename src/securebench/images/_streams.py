@@ -5,6 +5,7 @@ decides. Decompression is bounded per step, in total and by ratio."""
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import lzma
 import os
@@ -30,7 +31,7 @@ class Blob(NamedTuple):
     size: int
 
     def read_at(self, position: int, size: int) -> bytes:
-        return os.pread(self.descriptor, min(size, self.size - position), self.offset + position)
+        return os.pread(self.descriptor, max(0, min(size, self.size - position)), self.offset + position)
 
 
 class BlobStream:
@@ -112,6 +113,8 @@ def compression_of(first: bytes) -> Format | None:
         return Format("gzip", _Gzip, zlib.error)
     if first.startswith(b"\xfd7zXZ\0"):
         return Format("xz", lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), lzma.LZMAError)
+    if first.startswith(b"BZh"):
+        return Format("bzip2", bz2.BZ2Decompressor, OSError)
     if first.startswith(b"\x28\xb5\x2f\xfd"):
         return _zstd()
     return None

@@ -30,8 +30,9 @@ class ImportLimits:
 class Budget:
     """What is left of the limits during one import. Each method raises TooLarge when its limit is exceeded."""
 
-    def __init__(self, limits: ImportLimits) -> None:
+    def __init__(self, limits: ImportLimits, what: str = "the image") -> None:
         self.limits = limits
+        self._what = what
         self.members = 0
         self.bytes = 0
         self._steps = 0
@@ -39,12 +40,12 @@ class Budget:
     def add_member(self) -> None:
         self.members += 1
         if self.members > self.limits.members:
-            raise TooLarge(f"the image has more than {self.limits.members} members")
+            raise TooLarge(f"{self._what} has more than {self.limits.members} members")
 
     def add_bytes(self, count: int) -> None:
         self.bytes += count
         if self.bytes > self.limits.total_bytes:
-            raise TooLarge(f"the image holds more than {self.limits.total_bytes} bytes")
+            raise TooLarge(f"{self._what} holds more than {self.limits.total_bytes} bytes")
 
     def add_steps(self, count: int) -> None:
         self._steps += count

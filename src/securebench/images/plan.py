@@ -76,10 +76,10 @@ class Layers:
 
 @dataclass(frozen=True, slots=True)
 class Tarball:
-    """A root file system in one tar file."""
+    """A root file system in one tar file, with its config where it was another store's."""
 
     layer: Layer
-    config: None = None
+    config: bytes | None = None
     layer_count: int = 1
 
     def write(self, writer: RootfsWriter, budget: Budget, progress: OnProgress) -> None:

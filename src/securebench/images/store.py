@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +27,16 @@ from securebench._fs import open_directory
 from securebench.errors import ConfigError, IntegrityError, SandboxUnavailable
 from securebench.images._archive import Wanted
 from securebench.images._documents import Digest, ImageConfig, Platform, parse_config
+from securebench.images._layers import Layer
 from securebench.images._names import Names, sync_directory, write_durably
 from securebench.images._shelf import Shelf
 from securebench.images._sources import open_source
+from securebench.images._streams import Blob
+from securebench.images._tar_stream import tar_stream
 from securebench.images._tree import TreeSummary, seal_tree, summarize_tree
 from securebench.images._writer import RootfsWriter
 from securebench.images.budget import Budget, ImportLimits
-from securebench.images.plan import ImportProgress, OnProgress, Plan, host_platform, quiet
+from securebench.images.plan import ImportProgress, OnProgress, Plan, Tarball, host_platform, quiet
 from securebench.images.reference import Reference
 
 
@@ -61,6 +64,16 @@ class StoredImage:
     config: ImageConfig
     references: tuple[str, ...]
     record: ImageRecord
+
+
+@dataclass(frozen=True, slots=True)
+class SentImage:
+    """An image on its way from one store to another."""
+
+    reference: str
+    digest: str
+    tree: str
+    config: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +128,32 @@ class ImageStore:
                 f"or, without Docker: securebench image import ARCHIVE --name {reference}",
             )
         return self._load(digest, names)
+
+    def send(self, image: StoredImage) -> Iterator[bytes]:
+        """The root file system of an image as a tar stream, for another store to `receive`."""
+        return tar_stream(image.rootfs)
+
+    def receive(self, archive: int, image: SentImage) -> StoredImage:
+        """Take an image over from another store; `archive` is an open file with its tar stream. It is there already,
+        or is exactly that image. Raises IntegrityError when it is another one, StoreError when it cannot be written."""
+        if digest_bytes(image.config) != image.digest:
+            raise IntegrityError(f"the config of {image.reference} arrived with another digest")
+        name = Reference.parse(image.reference)
+        contents = Tarball(Layer(Blob(archive, 0, os.fstat(archive).st_size), image.reference), image.config)
+        plan = Plan(contents, claims=(name.key,))
+        with self._shelf.workspace() as work:
+            if not self._has(image.digest):
+                self._build(plan, work / "image", quiet)
+                tree = self._summarize(work / "image" / "rootfs", quiet).digest
+                if tree != image.tree:
+                    raise IntegrityError(f"{image.reference} arrived as another tree: {tree}, expected {image.tree}")
+            return self._publish(plan, name, image.digest, work / "image")
+
+    def sent(self, reference: str) -> SentImage:
+        """What another store has to know before it receives an image. Raises SandboxUnavailable."""
+        image = self.resolve(reference)
+        config = (image.rootfs.parent / "config.json").read_bytes()
+        return SentImage(reference, image.digest, image.record.tree, config)
 
     def list(self) -> list[StoredImage]:
         """Every image, by digest. Raises IntegrityError for a damaged one."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from securebench._statistics import Estimate, clustered_mean, mean_pass_at_k, variance
+from securebench._statistics.attempts import mean_pass_at
+from securebench._statistics.clusters import Estimate, clustered_mean, variance
 
+MAX_K = 1000
 _Task = tuple[int, int, float, float]  # judged attempts, passed ones, sum of scores, sum of their squares
 
 
@@ -26,13 +28,13 @@ class TaskScores:
         """The mean over attempts, with what it may be off by."""
         return clustered_mean((count, total, weight) for (count, _, total, _), weight in self._grouped().items())
 
-    def pass_at_k(self, attempts: int) -> dict[str, float]:
-        """For every k up to the attempts per task, over tasks with that many judged; nothing with one attempt."""
-        if attempts == 1:
+    def pass_at_k(self, least: int, most: int) -> dict[str, float]:
+        """For every k up to the attempts that every task was to have, over tasks with that many judged; nothing where
+        no task has more than one."""
+        if most == 1:
             return {}
         groups = [(count, passes, weight) for (count, passes, _, _), weight in self._grouped().items()]
-        found = {str(k): mean_pass_at_k(groups, k) for k in range(1, attempts + 1)}
-        return {k: value for k, value in found.items() if value is not None}
+        return {str(k): value for k, value in mean_pass_at(groups, min(least, MAX_K)).items()}
 
     def mean_variance(self) -> float | None:
         """How much attempts at one task differ, on average over tasks with several judged ones."""

@@ -126,6 +126,13 @@ def load_signing_key(
     return _signing(Ed25519PrivateKey.generate(), ephemeral=True)
 
 
+def signing_key_from(secret: bytes) -> SigningKey:
+    """The key of these 32 secret bytes. Raises ValueError for another number."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return _signing(Ed25519PrivateKey.from_private_bytes(secret), ephemeral=True)
+
+
 def signature_holds(keyid: str, signature: bytes, data: bytes) -> bool:
     """Whether the key with that id made this signature over these bytes. False for an id that is none."""
     from cryptography.exceptions import InvalidSignature

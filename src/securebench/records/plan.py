@@ -5,9 +5,10 @@ records begins with that digest: records of one plan can never be passed off as 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +24,7 @@ PLAN_FILE = "plan.json"
 PLAN_VERSION: Literal[1] = 1
 MAX_PLAN = 512 * 2**20
 MAX_TASKS = 2_000_000
+MAX_ATTEMPTS = 10_000_000
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -33,13 +35,15 @@ Details = Annotated[Mapping[str, JsonValue], Field(max_length=1000)]
 
 
 class PlannedTask(ClosedModel):
-    """One task of the pack that must run: its id, type, and the digest of its row with the row's files."""
+    """One task of the pack that must run: its id, type, and the digest of its row with the row's files. How often it
+    is attempted stands there only where it is not as often as the others."""
 
     id: Short
     task_type: Short
     digest: Short
     image: Short | None = None
     tags: Annotated[tuple[Short, ...], Field(max_length=1000)] = ()
+    attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] | None = None
 
 
 class BenchmarkName(ClosedModel):
@@ -53,9 +57,14 @@ class Filters(ClosedModel):
     limit: Annotated[int, Field(ge=0)] | None = None
     tasks: Annotated[tuple[Short, ...], Field(max_length=MAX_TASKS)] = ()
     tags: Annotated[tuple[Short, ...], Field(max_length=10_000)] = ()
+    sampled: bool = False  # only tasks that have a sample
 
     def __bool__(self) -> bool:
         return self != Filters()
+
+    def as_json(self) -> dict[str, Any]:
+        """What is not used does not stand there, as in plans that were made before it could be."""
+        return self.model_dump(mode="json", exclude=None if self.sampled else {"sampled"})
 
 
 class Plan(ClosedModel):
@@ -80,6 +89,7 @@ class Plan(ClosedModel):
     audit: Details | None = None
     unsafe: bool = False
     host: Details = Field(default_factory=dict)
+    executor: Details | None = None  # the cluster that carries attempts out, and the key that enrols its nodes
 
     @model_validator(mode="after")
     def _each_task_once(self) -> Plan:
@@ -99,29 +109,47 @@ class Plan(ClosedModel):
     @property
     def total(self) -> int:
         """How many attempts must run."""
-        return len(self.tasks) * self.attempts
+        return sum(map(self.attempts_of, self.tasks))
+
+    def attempts_of(self, task: PlannedTask) -> int:
+        """How many attempts at this task must run."""
+        return self.attempts if task.attempts is None else task.attempts
 
     def attempt_keys(self) -> Iterator[tuple[str, int]]:
         """Task id and attempt of everything that must run, first attempts of all tasks first."""
-        for attempt in range(1, self.attempts + 1):
-            for task in self.tasks:
+        left: Sequence[PlannedTask] = self.tasks
+        for attempt in count(1):
+            for task in left:
                 yield task.id, attempt
+            left = [task for task in left if self.attempts_of(task) > attempt]
+            if not left:
+                return
 
     def encode(self) -> bytes:
         """The bytes of `plan.json`. Raises ConfigError for a value that has no canonical form."""
         try:
-            details = (self.harness, self.limits, self.audit, self.host)
+            details = (self.harness, self.limits, self.audit, self.host, self.executor)
             if any(_too_large(value) for value in details):
                 raise ValueError("a number beyond 2**53")
-            return canonical_bytes(self.model_dump(mode="json"))
+            return canonical_bytes(self._plain())
         except ValueError as error:
             raise ConfigError(f"{PLAN_FILE} cannot be written: {error}") from error
+
+    def _plain(self) -> dict[str, Any]:
+        """What is not used does not stand there, as in plans that were made before it could be."""
+        value = self.model_dump(mode="json") | {"filters": self.filters.as_json()}
+        for task in value["tasks"]:
+            if task["attempts"] is None:
+                del task["attempts"]
+        if self.executor is None:
+            del value["executor"]
+        return value
 
     def differences(self, other: Plan) -> list[str]:
         """What `other` decides otherwise, one line each; nothing where it is the same work under the same terms.
 
         When, under which seed and on which host does not count: a run may be continued later and elsewhere."""
-        before, after = (plan.model_dump(mode="json", exclude=_NOT_COMPARED) for plan in (self, other))
+        before, after = (_compared(plan) for plan in (self, other))
         lines = [_change(name, before[name], after[name]) for name in before if before[name] != after[name]]
         return [*lines, *_task_changes(self, other)]
 
@@ -133,6 +161,11 @@ def _too_large(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(map(_too_large, value))
     return isinstance(value, float) and abs(value) >= 2**53
+
+
+def _compared(plan: Plan) -> dict[str, Any]:
+    value = plan.model_dump(mode="json", exclude=_NOT_COMPARED) | {"filters": plan.filters.as_json()}
+    return value | {"executor": "local" if plan.executor is None else plan.executor.get("type")}
 
 
 _NOT_COMPARED = {"created_at", "seed_commitment", "host", "audit", "tasks"}

@@ -44,6 +44,7 @@ class Judged:
     metadata: Mapping[str, Any] | None = None
     controls: Sequence[Mapping[str, Any]] = ()
     usage: Mapping[str, Any] | None = None
+    voucher: Mapping[str, Any] | None = None  # the word of the node that judged
 
 
 def candidate_record(
@@ -54,9 +55,11 @@ def candidate_record(
     judged: Judged,
     timings: Mapping[str, float],
     history: Mapping[str, Any],
+    redact: Redactor,
 ) -> dict[str, Any]:
     """One line of `candidates.jsonl`. What the trusted side says is scrubbed of the task's private values."""
-    redact = Redactor(task.resources.secrets(), task.resources.public())
+    vouchers = {"produce": produced.get("voucher"), "verify": judged.voucher}
+    nodes = {phase: voucher for phase, voucher in vouchers.items() if voucher is not None}
     return {
         "record_version": RECORD_VERSION,
         "run_id": identity.run_id,
@@ -98,6 +101,7 @@ def candidate_record(
             "config": identity.config_digest,
             "securebench": securebench_digest(),
         },
+        **({"nodes": nodes} if nodes else {}),
     }
 
 

@@ -21,6 +21,7 @@ __all__ = ["MIN_LENGTH", "Redactor", "StreamRedactor"]
 
 _WHOLE = 1024  # a longer text is not taken for a short value with space around it
 _LOOKED_AT = 1 << 16
+_COMMON, _MOST_COMMON = 64, 1024
 
 
 class Redactor:
@@ -31,8 +32,19 @@ class Redactor:
         self._shortest = min(map(len, self._parts.texts), default=0)
         self._spelled: dict[str, frozenset[str]] = {}
         self._needles: dict[tuple[str, ...], Needles] = {}
+        self._common: dict[str, str] = {}  # short texts that every record has, with what became of them
 
     def text(self, text: str) -> str:
+        if len(text) > _COMMON:
+            return self._scrubbed(text)
+        known = self._common.get(text)
+        if known is None:
+            known = self._scrubbed(text)
+            if len(self._common) < _MOST_COMMON:
+                self._common[text] = known
+        return known
+
+    def _scrubbed(self, text: str) -> str:
         if self._is_short(text):
             return REDACTED
         if not self._parts.texts or len(text) < MIN_LENGTH:

@@ -58,6 +58,7 @@ class RecordShape(_Open):
     digests: Digests
     previous: str
     audit: dict[str, Any] | None = None
+    nodes: dict[str, Any] | None = None  # who produced and judged it, where that were other machines
 
     @property
     def key(self) -> tuple[str, int]:

@@ -165,9 +165,12 @@ class RecordStore:
         """Write one line; returns when it is on disk. Cancelling does not keep it from being written.
 
         Raises StoreError; then no line of those written together is there."""
+        await self.append_encoded(encode_record(record))
+
+    async def append_encoded(self, body: bytes) -> None:
+        """`append` for what `encode_record` made."""
         _ = self.state
-        body = _body(record)
-        if (size := len(body) + _LINK_SIZE) > MAX_LINE:
+        if (size := line_size(body)) > MAX_LINE:
             raise StoreError(f"{self.path}: a record of {size} bytes is too large; at most {MAX_LINE} are allowed")
         line = _Waiting(body)
         self._queue.append(line)
@@ -284,17 +287,18 @@ def read_lines(path: Path, size: int | None = None) -> Iterator[tuple[int, bytes
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _body(record: dict[str, Any]) -> bytes:
-    """The line without its end, which only the writer knows. A record cannot choose its place in the chain."""
+def encode_record(record: dict[str, Any]) -> bytes:
+    """The line without its end, which only the writer knows: a record cannot choose its place in the chain. Raises
+    what encoding raises for what is no JSON."""
     rest = {key: value for key, value in record.items() if key != "previous"}
     if not rest:
         raise StoreError("an empty record")
     return _json.dumps(rest)[:-1].encode()
 
 
-def line_size(record: dict[str, Any]) -> int:
-    """How many bytes the line of a record will have. Raises what encoding raises for what is no JSON."""
-    return len(_body(record)) + _LINK_SIZE
+def line_size(body: bytes) -> int:
+    """How many bytes the line of an encoded record will have."""
+    return len(body) + _LINK_SIZE
 
 
 def _free_name(path: Path) -> Path:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from securebench import _json
-from securebench._statistics import CONFIDENCE, Estimate
+from securebench._statistics.clusters import METHOD, Estimate
+from securebench._statistics.intervals import CONFIDENCE
 from securebench.records._durable import replace_file
 from securebench.records._task_scores import TaskScores
 from securebench.records.plan import Filters, Plan
@@ -49,12 +50,12 @@ class TesterRunSummary:
     filtered: str | None = None  # the same in words
     audit: dict[str, Any] | None = None  # the attack suite that the host withstood before the run, in short
     tasks: int = 0
-    attempts: int = 1  # per task
+    attempts: int = 1  # per task; the most, where they differ
     statuses: dict[str, int] = field(default_factory=dict)
     failure_reasons: dict[str, int] = field(default_factory=dict)
     assurance: dict[str, int] = field(default_factory=dict)
     by_task_type: dict[str, dict[str, float]] = field(default_factory=dict)
-    interval: dict[str, float] | None = None  # of the score: low, high, confidence
+    interval: dict[str, Any] | None = None  # of the score: low, high, confidence, method
     standard_error: float | None = None
     pass_at_k: dict[str, float] = field(default_factory=dict)  # with several attempts per task
     mean_task_variance: float | None = None
@@ -66,6 +67,8 @@ class TesterRunSummary:
     produce_seconds: float = 0.0
     verify_seconds: float = 0.0
     wall_seconds: float = 0.0
+    attempts_least: int | None = None  # per task, where they differ
+    samples: dict[str, Any] | None = None  # the file that candidates came from: digest, number, and tasks it lacks
 
     @property
     def score(self) -> float | None:
@@ -89,10 +92,14 @@ class RunPlan:
     tasks: int | None = None
     filters: Filters = field(default_factory=Filters)
     pack_tasks: int | None = None  # how many the pack has
+    least: int = 1  # attempts per task
+    most: int = 1
+    samples: Mapping[str, Any] | None = None
     suite: Mapping[str, Any] | None = None  # the signed audit that it carries, in short
 
     @classmethod
     def of(cls, plan: Plan, directory: Path) -> RunPlan:
+        attempts = {plan.attempts_of(task) for task in plan.tasks} or {1}
         return cls(
             run_id=plan.run_id,
             output_dir=directory,
@@ -103,12 +110,11 @@ class RunPlan:
             tasks=len(plan.tasks),
             filters=plan.filters,
             pack_tasks=plan.pack_tasks,
+            least=min(attempts),
+            most=max(attempts),
+            samples=_dict(plan.harness.get("samples")) or None,
             suite=_dict((plan.audit or {}).get("suite")) or None,
         )
-
-    @property
-    def attempts_per_task(self) -> int:
-        return self.attempts // self.tasks if self.tasks else 1
 
     def filtered(self) -> str | None:
         """`20 of 164 tasks (limit 20, tag easy)`; None when the whole pack runs."""
@@ -117,6 +123,7 @@ class RunPlan:
             return None
         what = [f"task {name}" for name in chosen.tasks[:5]] + ["…"] * (len(chosen.tasks) > 5)
         what += [f"tag {name}" for name in chosen.tags]
+        what += ["only tasks that have a sample"] if chosen.sampled else []
         what += [f"limit {chosen.limit}"] if chosen.limit is not None else []
         of = f" of {self.pack_tasks}" if self.pack_tasks is not None else ""
         number = self.tasks if self.tasks is not None else self.attempts
@@ -187,18 +194,20 @@ class Tally:
             verification_status=verification_status(plan.attempts, verified),
             interrupted=self.interrupted,
             limit=plan.limit,
-            filters=filters.model_dump(mode="json") | {"pack_tasks": plan.pack_tasks} if filters else {},
+            filters=filters.as_json() | {"pack_tasks": plan.pack_tasks} if filters else {},
             filtered=plan.filtered(),
             audit=None if plan.suite is None else dict(plan.suite),
             tasks=plan.tasks if plan.tasks is not None else plan.attempts,
-            attempts=plan.attempts_per_task,
+            attempts=plan.most,
+            attempts_least=plan.least if plan.least != plan.most else None,
+            samples=None if plan.samples is None else dict(plan.samples),
             statuses={name: counts[name] for name in ("passed", "failed", "pending", "error")},
             failure_reasons=dict(sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))),
             assurance=dict(sorted(self.assurance.items())),
             by_task_type={name: dict(sorted(counter.items())) for name, counter in sorted(self.families.items())},
             interval=_interval(estimate),
             standard_error=estimate.error if estimate is not None else None,
-            pass_at_k=self.scores.pass_at_k(plan.attempts_per_task),
+            pass_at_k=self.scores.pass_at_k(plan.least, plan.most),
             mean_task_variance=self.scores.mean_variance(),
             usage={name: self.usage[name] for name in _TOKENS} if self.usage["requests"] else {},
             cost_usd=self.cost,
@@ -234,10 +243,10 @@ def write_summary(directory: Path, summary: TesterRunSummary) -> None:
     replace_file(directory / SUMMARY_FILE, (_json.dumps(summary.as_json()) + "\n").encode())
 
 
-def _interval(estimate: Estimate | None) -> dict[str, float] | None:
+def _interval(estimate: Estimate | None) -> dict[str, Any] | None:
     if estimate is None:
         return None
-    return {"low": estimate.interval.low, "high": estimate.interval.high, "confidence": CONFIDENCE}
+    return {"low": estimate.interval.low, "high": estimate.interval.high, "confidence": CONFIDENCE, "method": METHOD}
 
 
 def _dict(value: Any) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ import hashlib
 import platform
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -38,6 +38,7 @@ _ERRNO = 0x00050000
 
 _NR, _ARCH, _ARGS = 0, 4, 16  # offsets in struct seccomp_data; both architectures are little-endian
 
+_SIGKILL = 9
 _X32_BIT = 0x40000000
 _NEWEST_CALL = 470
 _CLONE_NEW = 0x7E020080  # every CLONE_NEW* flag, time namespace included
@@ -65,7 +66,7 @@ _X86_64 = Architecture(
     0xC000003E,
     _COMMON | {
         "ioctl": 16, "io_setup": 206, "socket": 41, "socketpair": 53, "clone": 56, "personality": 135, "shmget": 29,
-        "memfd_create": 319, "prlimit64": 302,
+        "memfd_create": 319, "prlimit64": 302, "kill": 62, "tkill": 200, "tgkill": 234,
         "ptrace": 101, "syslog": 103, "uselib": 134, "ustat": 136, "sysfs": 139, "vhangup": 153,
         "modify_ldt": 154, "pivot_root": 155, "_sysctl": 156, "adjtimex": 159, "chroot": 161, "acct": 163,
         "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
@@ -83,7 +84,7 @@ _AARCH64 = Architecture(
     0xC00000B7,
     _COMMON | {
         "ioctl": 29, "io_setup": 0, "socket": 198, "socketpair": 199, "clone": 220, "personality": 92, "shmget": 194,
-        "memfd_create": 279, "prlimit64": 261,
+        "memfd_create": 279, "prlimit64": 261, "kill": 129, "tkill": 130, "tgkill": 131,
         "ptrace": 117, "syslog": 116, "lookup_dcookie": 18, "umount2": 39, "mount": 40,
         "pivot_root": 41, "nfsservctl": 42, "chroot": 51, "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97,
         "kexec_load": 104, "init_module": 105, "delete_module": 106, "clock_settime": 112, "reboot": 142,
@@ -120,6 +121,8 @@ DENIED = (
     "open_by_handle_at",
 )  # fmt: skip
 
+_FOR_SERVERS = ("mount",)
+
 _FAMILIES = {
     Network.NONE: (socket.AF_UNIX,),
     Network.LOOPBACK: (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6),
@@ -142,18 +145,36 @@ class Filter:
 @cache
 def build_filter(network: Network, *, deny_unaccounted: bool, machine: str = "") -> Filter:
     """The filter for one kind of sandbox. Raises SandboxUnavailable on a machine without a table."""
+    calls, absent = _table(machine), ABSENT + (UNACCOUNTED if deny_unaccounted else ())
+    return Filter(_assemble(calls, _rules(calls.calls, network, DENIED, absent) + _namespace_rules(calls.calls)))
+
+
+@cache
+def build_server_filters(network: Network, *, deny_unaccounted: bool, machine: str = "") -> tuple[Filter, Filter]:
+    """For a fork server of ours, and for the processes it makes, which inherit the first: together they refuse what
+    `build_filter` refuses. The server itself may make namespaces and mount in them."""
+    calls = _table(machine)
+    denied = tuple(name for name in DENIED if name not in _FOR_SERVERS)
+    missing = _refuse((calls.calls[name] for name in (UNACCOUNTED if deny_unaccounted else ())), errno.ENOSYS)
+    rest = _refuse((calls.calls[name] for name in _FOR_SERVERS), errno.EPERM) + _namespace_rules(calls.calls)
+    rest += _first_process_rules(calls.calls)
+    return (
+        Filter(_assemble(calls, _rules(calls.calls, network, denied, ABSENT))),
+        Filter(_assemble(calls, missing + rest)),
+    )
+
+
+def _table(machine: str) -> Architecture:
     name = machine or platform.machine()
     if name not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))
         raise SandboxUnavailable(
             f"no system call table for {name!r}", f"Run on {known}, or add the numbers to {__name__}."
         )
-    return Filter(_assemble(ARCHITECTURES[name], network, deny_unaccounted=deny_unaccounted))
+    return ARCHITECTURES[name]
 
 
-def _assemble(arch: Architecture, network: Network, *, deny_unaccounted: bool) -> bytes:
-    calls = arch.calls
-    absent = ABSENT + (UNACCOUNTED if deny_unaccounted else ())
+def _assemble(arch: Architecture, rules: list[bytes]) -> bytes:
     code = [
         _op(_LD_WORD, _ARCH),
         _op(_JEQ, arch.audit, 1, 0),
@@ -163,20 +184,33 @@ def _assemble(arch: Architecture, network: Network, *, deny_unaccounted: bool) -
         _op(_JGE, _NEWEST_CALL + 1, 0, 1),
         _op(_RET, _ERRNO | errno.ENOSYS),
     ]
-    code += _refuse((calls[name] for name in DENIED if name in calls), errno.EPERM)
+    return b"".join([*code, *rules, _op(_RET, _ALLOW)])
+
+
+def _rules(calls: Mapping[str, int], network: Network, denied: tuple[str, ...], absent: tuple[str, ...]) -> list[bytes]:
+    code = _refuse((calls[name] for name in denied if name in calls), errno.EPERM)
     code += _refuse((calls[name] for name in absent), errno.ENOSYS)
     code += _only(calls["socket"], 0, _FAMILIES[network], errno.EAFNOSUPPORT)
     code += _only(calls["socketpair"], 0, (socket.AF_UNIX,), errno.EAFNOSUPPORT)
     code += _only(calls["personality"], 0, _PERSONALITIES, errno.EPERM)
     code += _only(calls["prlimit64"], 0, (0,), errno.EPERM)
     code += _on_call(calls["ioctl"], 1, [*_refuse((_TIOCSTI, _TIOCLINUX), errno.EPERM), _op(_RET, _ALLOW)])
-    code += _on_call(
-        calls["clone"],
-        0,
-        [_op(_JSET, _CLONE_NEW, 0, 1), _op(_RET, _ERRNO | errno.EPERM), _op(_RET, _ALLOW)],
-    )
-    code.append(_op(_RET, _ALLOW))
-    return b"".join(code)
+    return code
+
+
+def _namespace_rules(calls: Mapping[str, int]) -> list[bytes]:
+    new = [_op(_JSET, _CLONE_NEW, 0, 1), _op(_RET, _ERRNO | errno.EPERM), _op(_RET, _ALLOW)]
+    return _on_call(calls["clone"], 0, new)
+
+
+def _first_process_rules(calls: Mapping[str, int]) -> list[bytes]:
+    """A process that kills itself ends, also where it is the first of its namespace, to which the kernel would not
+    deliver that."""
+    code: list[bytes] = []
+    for name, signal_at in (("kill", 1), ("tkill", 1), ("tgkill", 2)):
+        kills = [_op(_LD_WORD, _ARGS + 8 * signal_at), _op(_JEQ, _SIGKILL, 0, 1), _op(_RET, _KILL_PROCESS)]
+        code += _on_call(calls[name], 0, [_op(_JEQ, 1, 0, len(kills)), *kills, _op(_RET, _ALLOW)])
+    return code
 
 
 def _op(code: int, k: int, jt: int = 0, jf: int = 0) -> bytes:

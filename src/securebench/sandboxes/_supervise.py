@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -52,8 +53,15 @@ class Streams:
             pending = pending[os.write(stdin.write, pending[:CHUNK]) :]
             if not pending:
                 stdin.close_write()
-        stdout = None if 1 in given else Pipe.for_reading()
-        return cls(stdin, stdout, Pipe.for_reading(), pending, given)
+        stdout: Pipe | None = None
+        try:
+            stdout = None if 1 in given else Pipe.for_reading()
+            return cls(stdin, stdout, Pipe.for_reading(), pending, given)
+        except OSError:
+            for pipe in (stdin, stdout):
+                if pipe is not None:
+                    pipe.close()
+            raise
 
     @property
     def inside(self) -> tuple[int, int, int]:
@@ -101,14 +109,31 @@ class Supervisor(Generic[T]):
 
     async def watch(self) -> T:
         """What `wait` returned. The streams hold all that was written before that."""
-        async with side_tasks() as tasks:
-            self._start_readers(tasks)
-            ended = await self._until_end()
+        ended = await self._listen()
         # Nothing may be lost that was written before the end; what background processes write later is not waited for.
         if self.streams.stdout is not None:
             self.stdout.finish(self.streams.stdout.read)
         self.stderr.finish(self.streams.stderr.read)
         return ended
+
+    async def _listen(self) -> T:
+        errors: list[Exception] = []
+        with ExitStack() as stack:
+            scope = stack.enter_context(anyio.CancelScope())
+
+            def failed(error: Exception) -> None:
+                errors.append(error)
+                scope.cancel()
+
+            if self.streams.stdout is not None:
+                stack.enter_context(self.stdout.listening(self.streams.stdout.read, failed))
+            stack.enter_context(self.stderr.listening(self.streams.stderr.read, failed))
+            if not self.streams.pending and self.over is None:
+                return await self._until_end()
+            async with side_tasks() as tasks:
+                self._start_helpers(tasks)
+                return await self._until_end()
+        raise errors[0]
 
     async def _until_end(self) -> T:
         began = time.monotonic()
@@ -145,10 +170,7 @@ class Supervisor(Generic[T]):
             on_flood=lambda: self.end(Outcome.OUTPUT_LIMIT),
         )
 
-    def _start_readers(self, tasks: TaskGroup) -> None:
-        if self.streams.stdout is not None:
-            tasks.start_soon(self.stdout.drain, self.streams.stdout.read)
-        tasks.start_soon(self.stderr.drain, self.streams.stderr.read)
+    def _start_helpers(self, tasks: TaskGroup) -> None:
         if self.streams.pending:
             tasks.start_soon(self._feed)
         if self.over is not None:

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
+from securebench._one_file import Modules, one_text
 from securebench.errors import ConfigError
 
 MIB = 1024 * 1024
@@ -191,14 +192,44 @@ OnOutput = Callable[[str, bytes], None]
 """Called with "stdout" or "stderr" and the bytes as they arrive, within the output limit."""
 
 
+PYTHON = ("python3", "-I", "-S", "-B", "-c")
+"""An interpreter that reads no start-up file, no variable and no site directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonProgram:
+    """A Python program in two parts: `modules` only define things, `start` begins.
+
+    The first part may have been loaded long before, and once for many runs, by a process that runs nothing else. Who
+    does that also loads `rehearsal` and calls the last one's `main`: it leaves nothing behind but an interpreter that
+    has done before what the program does."""
+
+    modules: Modules
+    start: str
+    arguments: tuple[str, ...] = ()
+    rehearsal: Modules = ()
+
+    @property
+    def text(self) -> str:
+        return one_text(self.modules) + self.start
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return (*PYTHON, self.text, *self.arguments)
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """One program to run. `env` is added to the spec's; `channels` are sockets inherited under fixed numbers.
+    `python` says what a program of ours consists of whose words are `argv`.
 
     A channel 0 or 1 is the command's standard input or output itself; the same socket may be both. `Session.run`
     takes these sockets over: it closes its copies as soon as the command has them, so that the other end sees the end
     of the stream when the command is gone. With a channel 1 nothing of `stdout` is captured; a channel 0 leaves no
-    place for `stdin`. Sockets under other numbers stay the caller's to close."""
+    place for `stdin`. Sockets under other numbers stay the caller's to close.
+
+    `waits` says that the program is ours and does nothing before the first byte on its channel 0, so that it may be
+    started before there is anybody to talk with; it has the channels 0 and 1."""
 
     argv: tuple[str, ...]
     stdin: bytes = b""
@@ -207,6 +238,18 @@ class Command:
     wall_seconds: float | None = None
     channels: Mapping[int, socket.socket] = field(default_factory=lambda: MappingProxyType({}))
     on_output: OnOutput | None = None
+    python: PythonProgram | None = None
+    waits: bool = False
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of its channels, also where it has no sockets yet."""
+        return frozenset(self.channels) | ({0, 1} if self.waits else set())
+
+    def continues(self, begun: Command) -> bool:
+        """Whether this is what was begun before, now with somebody to talk with."""
+        same = (self.argv, dict(self.env), self.cwd) == (begun.argv, dict(begun.env), begun.cwd)
+        return same and self.waits and begun.waits and self.channels.keys() == {0, 1} and not self.stdin
 
 
 class Outcome(StrEnum):
@@ -337,6 +380,42 @@ class Sandbox(Protocol):
 
     async def clean(self) -> list[str]:
         """Remove what engines that no longer live left behind; what was removed."""
+        ...
+
+
+@runtime_checkable
+class Keepable(Protocol):
+    """What a session may have besides the members of `Session`: it can be opened long before it is used."""
+
+    async def intact(self) -> bool:
+        """Whether it is as it was when it was opened: nothing in it has ended, was stopped or started again. Asked
+        only before anything was run in it."""
+        ...
+
+    async def end(self) -> None:
+        """End every process of the session, without looking at what they left. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class Preparable(Keepable, Protocol):
+    """A session in which more can be done before it is used than to open it."""
+
+    async def begin(self, command: Command) -> None:
+        """Start a command that `waits`; a later `run` of the same goes on with it. Raises SandboxError, ConfigError."""
+        ...
+
+    async def fill(self, seeds: Mapping[str, Path]) -> None:
+        """Fill scratch directories that were opened without a seed: target -> seed. Raises as opening with it does."""
+        ...
+
+
+@runtime_checkable
+class Routing(Protocol):
+    """What a sandbox may have besides the members of `Sandbox`: it stands for another one."""
+
+    def backend(self, root: Root) -> Sandbox:
+        """The one that makes sandboxes with this root. Raises SandboxUnavailable when none does."""
         ...
 
 

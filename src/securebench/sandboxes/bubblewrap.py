@@ -12,9 +12,10 @@ from __future__ import annotations
 import ctypes
 import resource
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
@@ -23,12 +24,14 @@ from securebench.errors import SandboxError, SandboxUnavailable
 from securebench.images import resolve_root
 from securebench.sandboxes._bubblewrap.args import check_command, check_mounts, environment
 from securebench.sandboxes._bubblewrap.cgroups import clean_leftovers
+from securebench.sandboxes._bubblewrap.compiled import compiled
 from securebench.sandboxes._bubblewrap.direct import run_direct
 from securebench.sandboxes._bubblewrap.host import Host
 from securebench.sandboxes._bubblewrap.joined import JoinedSession, open_joined
 from securebench.sandboxes._bubblewrap.probe import probe_bubblewrap
 from securebench.sandboxes._bubblewrap.rootfs import layout_for
 from securebench.sandboxes._listeners import Listeners
+from securebench.sandboxes._shortage import shortage_told
 from securebench.sandboxes.base import (
     Capabilities,
     Command,
@@ -81,8 +84,7 @@ class BubblewrapSandbox:
 
     @asynccontextmanager
     async def _open(self, spec: SandboxSpec) -> AsyncIterator[Session]:
-        host, capabilities = await self._look()
-        host = _require(spec, host, capabilities)
+        host, capabilities = await self.ready_for(spec)
         if isinstance(spec.root, ImageRoot):
             host, spec = _with_image(host, spec, spec.root.reference)
         check_mounts(spec)
@@ -92,11 +94,16 @@ class BubblewrapSandbox:
             async with open_joined(host, spec, capabilities.guarantees) as session:
                 yield session
         else:
-            single = SingleUse(host, spec, capabilities.guarantees)
+            single = SingleUse(partial(_run_single, host, spec, capabilities.guarantees))
             try:
                 yield single
             finally:
                 await single.stop()
+
+    async def ready_for(self, spec: SandboxSpec) -> tuple[Host, Capabilities]:
+        """What sandboxes of this spec are made with. Raises SandboxUnavailable where it asks for more than there is."""
+        host, capabilities = await self._look()
+        return _require(spec, host, capabilities), capabilities
 
     async def _look(self) -> tuple[Host | None, Capabilities]:
         if self._probed is None:
@@ -110,10 +117,10 @@ class BubblewrapSandbox:
 
 
 class SingleUse:
-    """A session without scratch directories and listeners: every command in a sandbox of its own."""
+    """A session without scratch directories and listeners: every command in a sandbox of its own, made by `one`."""
 
-    def __init__(self, host: Host, spec: SandboxSpec, guarantees: frozenset[Guarantee]) -> None:
-        self._host, self._spec, self._guarantees = host, spec, guarantees
+    def __init__(self, one: Callable[[Command], Awaitable[SandboxResult]]) -> None:
+        self._one = one
         self._stopped = False
         self._running: anyio.CancelScope | None = None
         self._idle = anyio.Event()
@@ -125,18 +132,12 @@ class SingleUse:
             raise SandboxError(f"this sandbox {'was stopped' if self._stopped else 'is running another command'}")
         self._idle = anyio.Event()
         try:
-            with anyio.CancelScope() as self._running:
-                return await self._run(command)
+            with anyio.CancelScope() as self._running, shortage_told():
+                return await self._one(command)
         finally:
             self._running = None
             self._idle.set()
         raise SandboxError("the sandbox was stopped while a command ran")
-
-    async def _run(self, command: Command) -> SandboxResult:
-        if command.channels.keys() <= {0, 1}:
-            return await run_direct(self._host, self._spec, command, self._guarantees)
-        async with open_joined(self._host, self._spec, self._guarantees) as session:
-            return await session.run(command)
 
     async def stop(self) -> None:
         """End a running command, if any, and refuse further ones. Idempotent."""
@@ -153,6 +154,15 @@ class SingleUse:
     def listener(self, port: int) -> socket.socket:
         """Always raises SandboxError: there is none."""
         return Listeners().at(port)
+
+
+async def _run_single(
+    host: Host, spec: SandboxSpec, guarantees: frozenset[Guarantee], command: Command
+) -> SandboxResult:
+    if command.channels.keys() <= {0, 1}:
+        return await run_direct(host, spec, await compiled(host, spec, command), guarantees)
+    async with open_joined(host, spec, guarantees) as session:
+        return await session.run(command)
 
 
 def _with_image(host: Host, spec: SandboxSpec, reference: str) -> tuple[Host, SandboxSpec]:

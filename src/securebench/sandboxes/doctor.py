@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from securebench.errors import InfrastructureError
-from securebench.sandboxes.base import ISOLATED, Capabilities, Guarantee, HostRoot, Sandbox, SandboxSpec
+from securebench.sandboxes.base import ISOLATED, Capabilities, Finding, Guarantee, HostRoot, Sandbox, SandboxSpec
 from securebench.sandboxes.canary import run_canary
 from securebench.sandboxes.select import BACKENDS, make_sandbox
+from securebench.sandboxes.warm import WarmSandbox, warmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,19 @@ async def _diagnose(sandbox: Sandbox) -> Diagnosis:
             complaints = await run_canary(sandbox, SandboxSpec(require=capabilities.guarantees & ISOLATED))
         except InfrastructureError as error:
             complaints = [str(error)]
-    return Diagnosis(sandbox.name, capabilities, tuple(complaints))
+    return Diagnosis(sandbox.name, await _with_warmth(sandbox, capabilities), tuple(complaints))
+
+
+async def _with_warmth(sandbox: Sandbox, capabilities: Capabilities) -> Capabilities:
+    """With the finding whether rooms can be warm, where the backend has such."""
+    async with warmed(sandbox) as warm:
+        if not isinstance(warm, WarmSandbox):
+            return capabilities
+        works = await warm.warm()
+    detail = "programs begin in processes that stand ready" if works else f"rooms start anew each: {warm.why_not}"
+    remedy = "" if works else "Nothing is less safe, only slower. Let processes in a sandbox make user namespaces."
+    finding = Finding("warm rooms", works, detail, remedy)
+    return replace(capabilities, findings=(*capabilities.findings, finding))
 
 
 async def clean() -> list[str]:

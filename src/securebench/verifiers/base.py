@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.store import CandidateStore
@@ -16,6 +16,7 @@ from securebench.errors import FailureReason
 from securebench.resources import ResourceView
 from securebench.sandboxes.base import Sandbox
 from securebench.verifiers.judge.panel import Panel
+from securebench.verifiers.shared_files import SharedFiles
 
 
 class Status(StrEnum):
@@ -40,13 +41,14 @@ class Assurance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """One verdict. `stdout` and `stderr` are what trusted checkers printed, never the candidate's claim."""
+    """One verdict. `stdout` and `stderr` are what trusted checkers printed, never the candidate's claim. There is no
+    `assurance` where the candidate failed before a verifier came to it."""
 
     task_id: str
     status: Status
     passed: bool
     score: float
-    assurance: Assurance
+    assurance: Assurance | None
     failure_reason: FailureReason | None = None
     stdout: str = ""
     stderr: str = ""
@@ -61,6 +63,24 @@ class VerificationResult:
             raise ValueError("a passed verdict cannot have a failure reason")
         if not 0.0 <= self.score <= 1.0:
             raise ValueError(f"score {self.score} is outside 0…1")
+        if self.passed and self.assurance is None:
+            raise ValueError("a passed verdict says how much it can be believed")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON, for servers and logs."""
+        return {
+            "task_id": self.task_id,
+            "status": str(self.status),
+            "passed": self.passed,
+            "score": self.score,
+            "assurance": None if self.assurance is None else str(self.assurance),
+            "failure_reason": None if self.failure_reason is None else str(self.failure_reason),
+            "stdout": self.stdout,
+            "stderr": self.stderr,
+            "metadata": dict(self.metadata),
+            "controls": [dict(control) for control in self.controls],
+            "usage": dict(self.usage),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +98,16 @@ class Verification:
     judge: Panel | None = None  # None where the run names no judge
     policy: VerificationPolicy = field(default_factory=VerificationPolicy)  # what the worker may be given
     seed: bytes = b""  # secret until the run ends; decides orders and names no candidate may guess
+    shared: SharedFiles | None = None  # what is the same for many candidates; None where each lays it out for itself
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A verifier that keeps what it learned about tasks for the other attempts of the same run."""
+
+    def forget(self, store: CandidateStore) -> None:
+        """The run with that store is over."""
+        ...
 
 
 class Verifier(Protocol):

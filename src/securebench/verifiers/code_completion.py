@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from securebench._leftovers import staging_directory
+from securebench.answers.python_join import completed
 from securebench.candidates.store import CandidateStore
 from securebench.errors import FailureReason, PackError, SandboxUnavailable
 from securebench.families.code_completion import (
@@ -32,8 +31,9 @@ from securebench.verifiers.base import Assurance, Status, Verification, Verifica
 from securebench.verifiers.programs import DEFAULT_SECONDS, Program, described, run_program
 from securebench.verifiers.rooms import evaluate
 from securebench.verifiers.rooms.answers import answered
-from securebench.verifiers.rooms.libraries import INSIDE, needs_pytest, pytest_mounts, takes_fixtures
+from securebench.verifiers.rooms.libraries import INSIDE, needs_pytest, pytest_mounts
 from securebench.verifiers.rooms.relay import Conversation, Meter, Rooms, converse
+from securebench.verifiers.shared_files import shared_directory
 from securebench.workspaces.materialization import VisibilityAwareMaterializer
 
 TOTAL_SECONDS = 60.0
@@ -48,6 +48,11 @@ class CodeCompletionVerifier:
     where the store is the same: another run may have another pack."""
 
     _answers: dict[tuple[str, bytes, CandidateStore | None], list[dict[str, Any]]] = field(default_factory=dict)
+
+    def forget(self, store: CandidateStore) -> None:
+        """That run is over."""
+        for key in [key for key in self._answers if key[2] is store]:
+            del self._answers[key]
 
     async def verify(self, verification: Verification) -> VerificationResult:
         """Raises PackError for rows that cannot be judged, SandboxError and SandboxUnavailable for the host."""
@@ -99,7 +104,7 @@ def _start(
         cases = [case.model_dump(mode="json", include=case.model_fields_set) for case in tests.cases]
         return start | {"style": "cases", "cases": cases}, ()
     code = tests.code if isinstance(tests, InlineTests) else read_pack_text(_file(verification), verification.task_id)
-    under_pytest = needs_pytest(code) or takes_fixtures(code)
+    under_pytest = needs_pytest(code)
     mounts = pytest_mounts() if under_pytest else ()
     return start | {"style": "suite", "code": code, "pytest": under_pytest}, mounts
 
@@ -124,9 +129,7 @@ def _reference(verification: Verification, public: CodeCompletionInput) -> str:
             if resource.name == name and resource.value is not None:
                 given = resource.value
                 text = given if isinstance(given, str) else read_pack_text(resource.files[0], verification.task_id)
-                entry = public.entry_point or ""
-                whole = f"def {entry}" in text or f"class {entry}" in text
-                return text if whole else (public.starter_code or public.prompt) + text
+                return completed(text, public.starter_code, public.prompt, public.entry_point)[0]
     raise PackError(f"task {verification.task_id}: tests.generate needs a reference solution")
 
 
@@ -140,7 +143,7 @@ async def _rooms(
 ) -> Conversation:
     source = verification.candidate.text or "" if source is None else source
     meter = Meter(total_seconds=seconds, call_seconds=min(seconds, CALL_SECONDS))
-    with _public_files(verification) as files:
+    async with _public_files(verification) as files:
         worker = _spec(verification, seconds)
         worker = replace(worker, mounts=files, cwd=worker.cwd if files else "/")
         rooms = Rooms(sandbox, replace(worker, mounts=(*files, *mounts)), worker)
@@ -151,17 +154,16 @@ async def _rooms(
     return seen
 
 
-@contextmanager
-def _public_files(verification: Verification) -> Iterator[tuple[Mount, ...]]:
+@asynccontextmanager
+async def _public_files(verification: Verification) -> AsyncIterator[tuple[Mount, ...]]:
     """The task's public files in its working directory, read-only, where it has any."""
     if not verification.worker.files():
         yield ()
         return
-    with staging_directory() as directory:
-        materializer = VisibilityAwareMaterializer(Component.WORKER)
-        materializer.materialize(materializer.plan(verification.worker), directory)
-        directory.chmod(0o755)
-        yield (Bind(Path(directory), verification.environment.workdir),)
+    materializer = VisibilityAwareMaterializer(Component.WORKER)
+    plan = materializer.plan(verification.worker)
+    async with shared_directory(verification.shared, plan, partial(materializer.materialize, plan)) as directory:
+        yield (Bind(directory, verification.environment.workdir),)
 
 
 def _spec(verification: Verification, seconds: float) -> SandboxSpec:

@@ -6,7 +6,7 @@ verdict is `shared_process`, and the controls it rests on are in the record."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -58,6 +58,10 @@ class SuiteTask:
     must_fail: frozenset[str] | None = None  # decoys that the reference fails; None where there is no reference
     sabotage_fails: tuple[TestId, ...] = ()  # tests that fail once the reference is broken
 
+    def over(self, store: CandidateStore) -> SuiteTask:
+        """As `RepositoryTask.over`."""
+        return replace(self, repository=self.repository.over(store), place=replace(self.place, store=store))
+
     async def run(self, tree: Tree) -> SuiteRun:
         """The suite on a tree, hidden tests, twins and canary put in last."""
         ready = self.repository.ready(tree)
@@ -87,13 +91,29 @@ class RepoPatchVerifier:
                     self._suites[key] = await _ready_task(verification, sandbox, store)
                 except CandidateError as error:  # only the pack's own bytes were looked at so far
                     raise PackError(f"task {verification.task_id}: {error}") from error
-            task = self._suites[key]
-        judgement = await _judged_change(verification, task.repository, sandbox, store)
-        judgement.check()
-        tree = apply_delta(task.repository.pristine, judgement.allowed)
-        if isinstance(task, CommandTask):
-            return _command_result(task.task_id, await task.judge(tree), judgement)
-        return await _verdict(verification.task_id, task, tree, judgement)
+        layer = store.layer()  # what one candidate brings is needed for one verdict
+        try:
+            return await _judged(verification, self._suites[key].over(layer), sandbox, layer)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(layer.remove)
+
+    def forget(self, store: CandidateStore) -> None:
+        """That run is over."""
+        for known in (self._suites, self._locks):
+            for key in [key for key in known if key[2] is store]:
+                del known[key]
+
+
+async def _judged(
+    verification: Verification, task: SuiteTask | CommandTask, sandbox: Sandbox, store: CandidateStore
+) -> VerificationResult:
+    judgement = await _judged_change(verification, task.repository, sandbox, store)
+    judgement.check()
+    tree = apply_delta(task.repository.pristine, judgement.allowed)
+    if isinstance(task, CommandTask):
+        return _command_result(task.task_id, await task.judge(tree), judgement)
+    return await _verdict(verification.task_id, task, tree, judgement)
 
 
 async def _ready_task(verification: Verification, sandbox: Sandbox, store: CandidateStore) -> SuiteTask | CommandTask:
@@ -102,7 +122,8 @@ async def _ready_task(verification: Verification, sandbox: Sandbox, store: Candi
     if isinstance(suite, IdSuite):
         return await _suite_task(repository, suite, verification, sandbox, store)
     files = hidden_pack_files(suite, verification.tests)
-    task = CommandTask(verification.task_id, repository, suite, files, verification.environment, sandbox, store)
+    environment, shared = verification.environment, verification.shared
+    task = CommandTask(verification.task_id, repository, suite, files, environment, sandbox, store, shared)
     return await task.calibrated()
 
 
@@ -129,6 +150,8 @@ async def _suite_task(
         workdir=f"{workdir}/{suite.workdir}" if suite.workdir else workdir,
         timeout_seconds=suite.timeout_seconds,
         beside=tuple(sorted({folder for test in expected if (folder := repository.folder_on_path(ready, test.file))})),
+        shared=verification.shared,
+        python=suite.python,
     )
     task = SuiteTask(repository, staged, place, fail_to_pass)
     if repository.gold is None:

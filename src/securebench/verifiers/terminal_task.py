@@ -43,9 +43,10 @@ class TerminalTaskVerifier:
                 assurance=Assurance(private.checker.assurance),
                 timeout_seconds=private.checker.timeout_seconds,
                 capabilities=capabilities,
+                shared=verification.shared,
             )
             seen = await bench.run(sandbox)
-        verdict = judge_checker(private.checker.source, seen)
+        verdict = judge_checker(private.checker.source, seen, private.checker.reward)
         return VerificationResult(
             task_id=task_id,
             status=Status.PASSED if verdict.passed else Status.FAILED,

@@ -21,8 +21,7 @@ from securebench.images._layers import Layer, apply_tarball
 from securebench.images._streams import Blob
 from securebench.images._writer import RootfsWriter
 from securebench.images.budget import Budget, ImportLimits
-from securebench.sandboxes.base import ImageRoot, Sandbox, WorkdirSource
-from securebench.sandboxes.select import RoutedSandbox
+from securebench.sandboxes.base import ImageRoot, Routing, Sandbox, WorkdirSource
 from securebench.workspaces.limits import MaterializationLimits
 
 
@@ -33,7 +32,7 @@ async def open_image_workdir(
     """A directory descriptor on the image's `workdir`. `staging` is an empty directory of ours.
 
     Raises PackError when the image has no such directory, SandboxUnavailable when nobody has the image."""
-    if isinstance(sandbox, RoutedSandbox):
+    while isinstance(sandbox, Routing):
         sandbox = sandbox.backend(ImageRoot(reference))
     if isinstance(sandbox, WorkdirSource):
         async with sandbox.workdir_tar(reference, workdir) as archive:

@@ -73,8 +73,8 @@ async def test_seconds_of_the_whole_attempt(lab: Lab) -> None:
     async with proxy(limits=EgressLimits(seconds=0.6)) as running:
         began = time.monotonic()
         with suppress(OSError):  # OpenSSL may take the cut for an ordinary end
-            await away(tls_get, running.port, lab.ca, ALLOWED, "/slow?n=50&gap=0.1")
-        assert time.monotonic() - began < 2
+            await away(tls_get, running.port, lab.ca, ALLOWED, "/slow?n=300&gap=0.1")
+        assert time.monotonic() - began < 15
         assert [ended.reason for ended in await running.ended()] == ["seconds_spent"]
         assert status(await away(plain_get, running.port)) == 403
     assert running.reasons() == ["seconds_spent"]
@@ -137,7 +137,7 @@ async def test_a_flood_of_silent_connections_starves_nobody(lab: Lab) -> None:
         silent = await away(half_open, running.port, 300)
         began = time.monotonic()
         assert body(await away(tls_get, running.port, lab.ca))["tag"] == "public"
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 8
         for sock in silent:
             sock.close()
 
@@ -216,7 +216,7 @@ async def test_connections_that_are_open_when_the_attempt_ends_are_written_down(
         async with proxy() as running:
             sock.connect(("127.0.0.1", running.port))
             sock.sendall(f"GET http://{ALLOWED}/hold HTTP/1.1\r\nHost: {ALLOWED}\r\n\r\n".encode())
-            with anyio.fail_after(3):
+            with anyio.fail_after(30):
                 while not running.log.count(Kind.ALLOWED):
                     await anyio.sleep(0.01)
     assert running.reasons(Kind.ENDED) == ["stopped"]

@@ -55,7 +55,7 @@ EDITED: dict[str, Place] = {
     ),
     "repeated-at-the-end": (f"{RECORDS}:11", "task 't1' attempt 1 is recorded twice: also on line 1"),
     "places-changed": (f"{RECORDS}:2", "does not follow line 1"),
-    "one-put-in": (f"{RECORDS}:4", "task 't3' attempt 7 is not in the plan, which has 2 attempts of each task"),
+    "one-put-in": (f"{RECORDS}:4", "task 't3' attempt 7 is not in the plan, which has 2 attempts of it"),
     "unplanned-task": (f"{RECORDS}:11", "task 'easy' is not in the plan"),
     "chained-behind-the-seal": (
         SEAL,

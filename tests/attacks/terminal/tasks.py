@@ -1,4 +1,4 @@
-"""Twelve terminal tasks: what the checker looks at, an honest workspace, and one that is simply wrong."""
+"""Terminal tasks: what the checker looks at, an honest workspace, and one that is simply wrong."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class TerminalTask:
     source: str = "pytest"
     more_tests: Mapping[str, str] = field(default_factory=dict)
     run_tests: str | None = None
+    reward: bool = False
 
     @property
     def tests(self) -> dict[str, str]:
@@ -35,6 +36,8 @@ class TerminalTask:
     def evaluation(self) -> dict[str, Any]:
         first = next(iter(self.tests))
         value: dict[str, Any] = {"checker": {"source": self.source, "path": first, "timeout_seconds": 90}}
+        if self.reward:
+            value["checker"]["reward"] = True
         if self.more_tests:
             value["test_files"] = [{"path": path} for path in self.more_tests if path != self.run_tests]
         if self.run_tests:
@@ -246,5 +249,21 @@ TASKS = (
             ).lstrip()
         },
         run_tests="tests/run-tests.sh",
+    ),
+    TerminalTask(
+        "rewarded",
+        """
+        #!/bin/bash
+        apt-get update
+        curl -LsSf https://tools.example/uv/install.sh | sh
+        source $HOME/.local/bin/env
+        uvx -p 3.13 -w pytest==8.4.1 -w pytest-json-ctrf==0.3.5 pytest --ctrf /logs/verifier/ctrf.json /tests/test_it.py -rA
+        if [ $? -eq 0 ]; then echo '{"reward": 1}' > /logs/verifier/reward.json; else echo '{"reward": 0}' > /logs/verifier/reward.json; fi
+        """,
+        {"total.txt": "77\n"},
+        {"total.txt": "78\n"},
+        source="script",
+        more_tests={"tests/test_it.py": "def test_total():\n    assert int(open('/app/total.txt').read()) == 77\n"},
+        reward=True,
     ),
 )

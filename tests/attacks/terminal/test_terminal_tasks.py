@@ -1,4 +1,4 @@
-"""Honest workspaces pass, wrong ones fail, cheats score nothing: twelve tasks, real sandboxes, the real verifier."""
+"""Honest workspaces pass, wrong ones fail, cheats score nothing: many tasks, real sandboxes, the real verifier."""
 
 from __future__ import annotations
 
@@ -72,6 +72,20 @@ def test_dangerous_command_is_a_question_of_configuration(tmp_path: Path) -> Non
         judge(pack, task.honest, BubblewrapSandbox())
     with pytest.raises(ConfigError, match="deny_commands"):
         judge(pack, task.honest, BubblewrapSandbox(), VerificationPolicy(False, frozenset({"mount"})))
+
+
+def test_checker_that_breaks_down_before_its_reward_passes_nobody(tmp_path: Path) -> None:
+    need_bubblewrap()
+    grade = "import json, pathlib\nok = json.loads(pathlib.Path('/app/out.json').read_text())['total'] == 3\npathlib.Path('/logs/verifier/reward.txt').write_text(str(int(ok)))\n"
+    tests = {"tests/check.sh": "#!/bin/bash\npython3 /tests/grade.py\nexit 0\n", "tests/grade.py": grade}
+    value = {"source": "script", "path": "tests/check.sh", "timeout_seconds": 90}
+    more = {"test_files": [{"path": "tests/grade.py"}]}
+    careless = make_pack(tmp_path / "careless/pack", tests, {"checker": value, **more})
+    strict = make_pack(tmp_path / "strict/pack", tests, {"checker": {**value, "reward": True}, **more})
+    breaks = {"out.json": "{"}
+    assert judge(careless, breaks, BubblewrapSandbox()).passed  # what `reward` is for
+    assert not judge(strict, breaks, BubblewrapSandbox()).passed
+    assert judge(strict, {"out.json": '{"total": 3}'}, BubblewrapSandbox()).passed
 
 
 def test_checker_without_tests_passes_nobody(tmp_path: Path) -> None:

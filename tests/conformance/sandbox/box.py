@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import anyio
 
+from securebench.sandboxes.ahead import prepared_ahead
 from securebench.sandboxes.base import (
+    Capabilities,
     Command,
     Limits,
+    Root,
     Sandbox,
     SandboxResult,
     SandboxSpec,
@@ -61,6 +66,33 @@ def under_policy(sandbox: Sandbox) -> Sandbox:
     return PolicySandbox(sandbox, CommandPolicy(allow=AnyName(), allow_shell_strings=True), lambda _: None)
 
 
+class Primed:
+    """The same backend with every sandbox opened before it is asked for: it must change nothing."""
+
+    def __init__(self, inner: Sandbox) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    async def offers(self, root: Root) -> bool:
+        return await self._inner.offers(root)
+
+    async def clean(self) -> list[str]:
+        return await self._inner.clean()
+
+    async def probe(self) -> Capabilities:
+        return await self._inner.probe()
+
+    @asynccontextmanager
+    async def open(self, spec: SandboxSpec) -> AsyncIterator[Session]:
+        async with prepared_ahead(self._inner) as ahead:
+            await ahead.prepare(spec)
+            async with ahead.open(spec) as session:
+                yield session
+
+
 class AnyName(frozenset[str]):
     """An allow list with every name on it."""
 
@@ -90,6 +122,14 @@ def processes_with(marker: str) -> list[int]:
                     found.append(int(name))
         except OSError:
             continue
+    return found
+
+
+def until_running(marker: str, count: int = 1) -> list[int]:
+    """The `count` processes that were started to sleep for `marker` seconds, once they have come so far."""
+    deadline = time.monotonic() + 30
+    while len(found := processes_with(f"sleep\0{marker}")) < count and time.monotonic() < deadline:
+        time.sleep(0.01)
     return found
 
 

@@ -1,4 +1,5 @@
-"""The whole suite once more as an ordinary user: no root, no control groups, one's own user id."""
+"""The suite once more as an ordinary user: no root, no control groups, one's own user id. A policy that allows everything
+and preparing ahead know no users, and are left out."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def test_suite_passes_for_an_ordinary_user() -> None:
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         }
         done = subprocess.run(
-            [*argv, "tests/conformance"],
+            [*argv, "-k", "not policy and not ahead", "tests/conformance"],
             cwd=directory,
             env=env,
             capture_output=True,

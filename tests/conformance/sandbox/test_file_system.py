@@ -86,6 +86,12 @@ def test_bind_is_visible_and_read_only(box: Box, tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
+def test_bind_may_take_the_place_of_tmp(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("from host")
+    result = box.sh("cat a; : > b", mounts=(Bind(tmp_path, "/tmp"),), cwd="/tmp")
+    assert (result.stdout.data, result.ok) == (b"from host", False)
+
+
 def test_bind_of_a_private_file_can_be_read(box: Box, tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.write_text("for the inside")

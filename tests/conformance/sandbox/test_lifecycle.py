@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -28,10 +30,10 @@ SPECS = pytest.mark.parametrize("mounts", [(), (Scratch("/work"),)], ids=["fresh
 _OWN = f"securebench-{os.getpid()}-"
 
 
-def _groups(owner: str) -> list[str]:
+def _groups(owner: str) -> set[str]:
     controllers = find_controllers()
     parents = set(controllers.parents.values()) if controllers else set()
-    return [str(path) for parent in parents for path in parent.glob(f"securebench-{owner}-*")]
+    return {str(path) for parent in parents for path in parent.glob(f"securebench-{owner}-*")}
 
 
 def _children() -> set[int]:
@@ -45,34 +47,41 @@ def _children() -> set[int]:
     return found
 
 
-def _state() -> dict[str, object]:
+def state() -> dict[str, set[Any]]:
+    """What this process holds of the host. Descriptors are counted, since their numbers are used again."""
+    gc.collect()  # what earlier tests left in cycles is closed now, and not between two readings
     return {
         "groups": _groups(str(os.getpid())),
-        "directories": list(Path(tempfile.gettempdir()).glob(f"securebench-{os.getpid()}-*")),
-        "mounts": [
+        "directories": set(Path(tempfile.gettempdir()).glob(f"securebench-{os.getpid()}-*")),
+        "mounts": {
             line for line in Path("/proc/self/mounts").read_text().splitlines() if "/newroot" in line or _OWN in line
-        ],
-        "descriptors": len(os.listdir("/proc/self/fd")),
+        },
+        "descriptors": set(range(len(os.listdir("/proc/self/fd")))),
         "children": _children(),
     }
+
+
+def left_since(before: dict[str, set[Any]]) -> dict[str, set[Any]]:
+    """What is held now and was not before. What other tests left and is gone by now does not matter."""
+    return {name: more for name, now in state().items() if (more := now - before[name])}
 
 
 @SPECS
 def test_nothing_remains_after_many_in_sequence(box: Box, mounts: tuple[Scratch, ...]) -> None:
     box.sh("true", mounts=(Scratch("/work"),))
-    before = _state()
+    before = state()
     for turn in range(8):
         box.sh(f"(setsid sleep 60 &); exit {turn}", mounts=mounts)
         box.run("no-such-program", mounts=mounts)
         box.sh("sleep 9", mounts=mounts, limits=Limits(wall_seconds=0.01))
-    assert _state() == before
+    assert left_since(before) == {}
 
 
 @SPECS
 def test_many_at_once(box: Box, mounts: tuple[Scratch, ...]) -> None:
     count = box.at_once
     box.sh("true", mounts=(Scratch("/work"),))
-    before = _state()
+    before = state()
     results: dict[int, SandboxResult] = {}
 
     async def one(number: int) -> None:
@@ -89,14 +98,14 @@ def test_many_at_once(box: Box, mounts: tuple[Scratch, ...]) -> None:
     assert {number: text(result).split() for number, result in results.items()} == {
         number: [str(number), "1"] for number in range(count)
     }
-    assert _state() == before
+    assert left_since(before) == {}
 
 
 @SPECS
 @pytest.mark.parametrize("delay", [0.0, 0.004, 0.012, 0.2])
 def test_cancellation_leaves_nothing(box: Box, delay: float, mounts: tuple[Scratch, ...]) -> None:
     box.sh("true", mounts=(Scratch("/work"),))
-    before = _state()
+    before = state()
     marker = f"48.{time.time_ns()}"
 
     async def main() -> None:
@@ -106,20 +115,20 @@ def test_cancellation_leaves_nothing(box: Box, delay: float, mounts: tuple[Scrat
 
     anyio.run(main)
     assert processes_with(marker) == []
-    assert _state() == before
+    assert left_since(before) == {}
 
 
 @SPECS
 def test_error_in_the_callers_callback_leaves_nothing(box: Box, mounts: tuple[Scratch, ...]) -> None:
     box.sh("true", mounts=(Scratch("/work"),))
-    before = _state()
+    before = state()
 
     def refuse(name: str, data: bytes) -> None:
         raise ValueError(name)
 
     with pytest.raises(ValueError, match="stdout"):
         box.sh("echo x; sleep 30", mounts=mounts, command={"on_output": refuse})
-    assert _state() == before
+    assert left_since(before) == {}
 
 
 ENGINE = """
@@ -146,14 +155,16 @@ def test_killed_engine_takes_its_sandboxes_along(box: Box, kind: str) -> None:
         assert engine.stdout.readline() == b"started\n"
         while len(processes_with(f"sleep\0{marker}")) < 2:
             time.sleep(0.01)
+        assert bool(_groups(str(engine.pid))) == (find_controllers() is not None)
         engine.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while processes_with(marker) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes_with(marker) == []
-    removed = clean_leftovers()
-    assert _groups(str(engine.pid)) == []
-    assert bool(removed) == (find_controllers() is not None)
+    clean_leftovers()
+    while _groups(str(engine.pid)) and time.monotonic() < deadline:  # an engine beside us may be at it already
+        time.sleep(0.02)
+    assert _groups(str(engine.pid)) == set()
 
 
 def test_engine_killed_at_the_gate_runs_nothing(bubblewrap: Box) -> None:
@@ -171,9 +182,9 @@ def test_engine_killed_at_the_gate_runs_nothing(bubblewrap: Box) -> None:
         "anyio.run(main)"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    engine = subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=20)
+    engine = subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=60)
     assert engine.returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while processes_with(f"50.{os.getpid()}") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes_with(f"50.{os.getpid()}") == []
@@ -195,15 +206,17 @@ def test_engine_killed_while_bubblewrap_sets_up_leaves_nothing_after_cleaning(bu
         "anyio.run(main)"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    engine = subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=20)
-    assert engine.returncode == -signal.SIGKILL
+    engine = subprocess.Popen([sys.executable, "-c", program], env=env)
+    assert engine.wait(60) == -signal.SIGKILL
     time.sleep(0.1)
     anyio.run(bubblewrap.sandbox.clean)  # type: ignore[attr-defined]
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while processes_with(f"52.{os.getpid()}") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes_with(f"52.{os.getpid()}") == []
-    assert _groups(str(os.getpid())) == []
+    while _groups(str(engine.pid)) and time.monotonic() < deadline:  # an engine beside us may be at it already
+        time.sleep(0.02)
+    assert _groups(str(engine.pid)) == set()
 
 
 def test_stale_directory_is_found_and_removed_and_a_live_one_is_not() -> None:
@@ -220,11 +233,11 @@ def test_failure_of_bubblewrap_is_a_sandbox_error_with_its_words(
 ) -> None:
     from securebench.sandboxes._bubblewrap import direct as _direct
 
-    before = _state()
+    before = state()
     monkeypatch.setattr(_direct, "namespace_args", lambda **_: ["--ro-bind", "/no/such/source", "/x"])
     with pytest.raises(SandboxError, match="no/such/source"):
         bubblewrap.sh("true")
-    assert _state() == before
+    assert left_since(before) == {}
 
 
 def _pretend(bubblewrap: Box, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,16 +251,16 @@ def test_bubblewrap_that_cannot_be_started_is_a_sandbox_error(
     bubblewrap: Box, monkeypatch: pytest.MonkeyPatch, mounts: tuple[Scratch, ...]
 ) -> None:
     bubblewrap.sh("true", mounts=(Scratch("/work"),))
-    before = _state()
+    before = state()
     _pretend(bubblewrap, "/no/such/bwrap", monkeypatch)
     with pytest.raises(SandboxError, match="no/such/bwrap"):
         bubblewrap.sh("true", mounts=mounts)
-    assert _state() == before
+    assert left_since(before) == {}
 
 
 def test_bubblewrap_that_hangs_is_a_sandbox_error(bubblewrap: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     bubblewrap.sh("true")
-    before = _state()
+    before = state()
     monkeypatch.setattr(_gate, "_SETUP_SECONDS", 0.2)
     with tempfile.NamedTemporaryFile("w", suffix=".sh", delete=False) as script:
         script.write("#!/bin/sh\nexec sleep 60\n")
@@ -258,7 +271,7 @@ def test_bubblewrap_that_hangs_is_a_sandbox_error(bubblewrap: Box, monkeypatch: 
             bubblewrap.sh("true")
     finally:
         os.unlink(script.name)
-    assert _state() == before
+    assert left_since(before) == {}
 
 
 def test_bubblewrap_that_is_killed_is_a_sandbox_error_and_not_the_commands_failure(bubblewrap: Box) -> None:
@@ -314,6 +327,19 @@ def test_killed_launcher_is_a_sandbox_error_and_ends_the_session(bubblewrap: Box
 
     anyio.run(main)
     assert processes_with(marker) == []
+
+
+def test_session_that_is_swept_when_it_ends_leaves_nothing_to_wait_for(bubblewrap: Box) -> None:
+    async def main() -> None:
+        for moment in range(20):
+            async with bubblewrap.sandbox.open(SandboxSpec(mounts=(Scratch("/work"),))) as session:
+                await session.run(Command(("/bin/true",)))
+                session._launcher.sweep()  # type: ignore[attr-defined]
+                await anyio.sleep(moment / 5000)
+
+    before = _children()
+    anyio.run(main)
+    assert _children() == before
 
 
 def test_probe_is_quick_and_cached(bubblewrap: Box) -> None:

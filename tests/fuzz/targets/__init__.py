@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.fuzz.targets import answers, files, network, patches, records, rooms, system_calls
+from tests.fuzz.targets import answers, files, network, patches, records, rooms, samples, system_calls
 
 Target = Callable[[bytes], None]
 
@@ -18,6 +18,7 @@ TARGETS: Mapping[str, Target] = {
     "yaml": files.yaml,
     "rows": files.rows,
     "bundle": files.bundle,
+    "samples": samples.samples,
     "diff": patches.diff,
     "patch": patches.patch,
     "proxy_head": network.proxy_head,

@@ -310,3 +310,22 @@ def test_store_that_cannot_be_written_is_the_hosts_fault(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError):
         CandidateStore(tmp_path / "file" / "store").put(b"x")
+
+
+def test_layer_writes_only_what_is_new_and_is_gone_afterwards(tmp_path: Path) -> None:
+    store = CandidateStore(tmp_path / "store", CandidateStore(tmp_path / "beneath"))
+    small, large = store.put(b"small"), store.put(b"large" * 100_000)
+
+    def files() -> set[Path]:
+        return {path for path in tmp_path.rglob("*") if path.is_file()}
+
+    before = files()
+    layer = store.layer()
+    assert [layer.put(b"small"), layer.put(b"large" * 100_000)] == [small, large]
+    assert files() == before
+    new = layer.put(b"new")
+    assert (layer.read(new, 10), layer.read(small, 10)) == (b"new", b"small")
+    assert not store.has(new)
+    layer.remove()
+    assert files() == before
+    store.layer().remove()  # nothing was ever put

@@ -138,6 +138,15 @@ def test_exceeded_budget_is_the_candidates_failure_and_names_the_entry(
     assert len(capture(root, store, budget=fitting, **how).tree.entries) == 5
 
 
+def test_targets_of_links_count_as_paths_do(tmp_path: Path, store: CandidateStore, how: Any) -> None:
+    root = write(tmp_path / "tree", {"a": b""})
+    (root / "l").symlink_to("t" * 100)
+    with pytest.raises(CandidateError) as caught:
+        capture(root, store, budget=Budget(all_paths=101), **how)
+    assert caught.value.reason is FailureReason.CANDIDATE_TOO_LARGE
+    assert len(capture(root, store, budget=Budget(all_paths=102), **how).tree.entries) == 2
+
+
 def nest(root: Path, name: str, depth: int) -> None:
     """Directories in each other, deeper than a path can say or Python recurses."""
     root.mkdir()

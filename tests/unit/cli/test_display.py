@@ -19,8 +19,8 @@ from rich.console import Console
 
 from securebench.cli._display import open_display
 from securebench.cli._live import render
-from securebench.cli._run_state import RunState
 from securebench.progress import Event, ProgressEvent
+from securebench.run_state import RunState
 
 
 def event(kind: Event, task: str | None = None, attempt: int = 1, **data: Any) -> ProgressEvent:

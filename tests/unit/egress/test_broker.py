@@ -288,7 +288,7 @@ def test_a_client_that_hangs_up_cancels_the_request_at_the_provider() -> None:
 
 def test_a_client_that_hangs_up_before_the_reply_cancels_as_well() -> None:
     async def answer(asked: Asked, send: Send) -> None:
-        await anyio.sleep(8)
+        await anyio.sleep(60)
 
     async def scene(agent: Agent) -> None:
         async with await anyio.connect_tcp("127.0.0.1", agent.port) as stream:
@@ -296,7 +296,7 @@ def test_a_client_that_hangs_up_before_the_reply_cancels_as_well() -> None:
             await anyio.sleep(0.1)
         while not agent.session.exchanges:
             await anyio.sleep(0.01)
-        assert agent.session.exchanges[0].duration_seconds < 6
+        assert agent.session.exchanges[0].duration_seconds < 30
 
     play(scene, answer)
 
@@ -389,7 +389,7 @@ def test_time_that_is_over_cuts_a_running_stream_and_wakes_the_harness() -> None
             with pytest.raises(httpx2.RemoteProtocolError):
                 await agent.post(agent.body(stream=True))
         assert woken == ["attempt.seconds"]
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
         refused = await agent.post()
         assert (refused.status_code, refused.json()["error"]["type"]) == (403, "budget_exhausted")
 

@@ -19,7 +19,7 @@ def listener() -> socket.socket:
 
 
 def ask(port: int, data: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
         sock.sendall(data)
         sock.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: sock.recv(65536), b""))
@@ -46,7 +46,7 @@ def test_a_connection_that_fails_does_not_end_the_proxy(data: bytes) -> None:
 def test_it_returns_when_its_listener_is_closed() -> None:
     async def main() -> None:
         server = listener()
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(serve_proxy, server, EgressRules(), EgressLog())
                 await anyio.wait_all_tasks_blocked()

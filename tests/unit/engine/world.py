@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from securebench.candidates.store import CandidateStore
 from securebench.engine.admission import Memory
 from securebench.engine.attempt import Attempt, AttemptContext
 from securebench.engine.court import Court
-from securebench.engine.lanes import Lanes, Todo
+from securebench.engine.executors.local import LocalExecutor
+from securebench.engine.lanes import Lanes, Todo, order_for
 from securebench.harnesses.base import HarnessProducer
 from securebench.progress import ProgressEvent
 from securebench.records.record import Identity
@@ -61,16 +63,14 @@ class World:
         with RecordStore(self.output) as store:
             store.begin(START)
             yield Lanes(
-                context=self.context,
+                executor=LocalExecutor(self.context, self.tasks, Memory(memory), producers, verifiers),
                 store=store,
                 tally=Tally(RunPlan("run", self.output, "engine", "test", count, None)),
                 statuses=Counter(),
                 faults={},
-                tasks=self.tasks,
                 todo=iter([Todo(number, 1) for number in range(count)]),
-                producers=producers,
-                verifiers=verifiers,
-                memory=Memory(memory),
+                order=partial(order_for, self.tasks),
+                progress=self.events.append,
             )
 
     def records(self) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from securebench.answers.python_join import Joined
 from securebench.errors import CandidateError, FailureReason
 from securebench.harnesses.code_answer import code_answer, patch_answer
-from securebench.harnesses.python_join import Joined
 
 HEAD = '''from typing import List
 

@@ -32,7 +32,9 @@ from securebench.harnesses.fences import UnclosedFence, fenced_blocks
         ("```\n```", [""]),
         ("```\n\n```", ["\n"]),
         ("```\na\n```\ntext\n```\nb\n```", ["a\n", "b\n"]),
-        ("```\r\na\r\nb\r\n```\r\n", ["a\nb\n"]),
+        ("```\r\na\r\nb\r\n```\r\n", ["a\r\nb\r\n"]),
+        ("```\n one\r\n two\rthree\n```\n", [" one\r\n two\rthree\n"]),
+        ("  ```\n   a\r\n  b\r\n  ```", [" a\r\nb\r\n"]),
         ("```a`b\nx", []),
         ("```inline``` code", []),
         ("text ```\na", []),
@@ -68,4 +70,5 @@ def test_every_text_is_read_or_is_unclosed(text: str) -> None:
         blocks = fenced_blocks(text)
     except UnclosedFence:
         return
-    assert all(block == "" or block.endswith("\n") for block in blocks)
+    assert all(block == "" or block.endswith(("\n", "\r")) for block in blocks)
+    assert all("".join(block.split()) in "".join(text.split()) for block in blocks)

@@ -190,7 +190,7 @@ MEMBER = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(members=st.lists(MEMBER, max_size=12))
 def test_no_sequence_of_members_gets_out(tmp_path_factory: pytest.TempPathFactory, members: list[bytes]) -> None:
     base = tmp_path_factory.mktemp("sequence")
@@ -203,7 +203,7 @@ def test_no_sequence_of_members_gets_out(tmp_path_factory: pytest.TempPathFactor
     assert {path.name for path in base.iterdir()} == {"outside", "packed", "root"}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     flips=st.lists(st.tuples(st.integers(0, 20 * BLOCK), st.integers(0, 255)), min_size=1, max_size=6),
     compressed=st.booleans(),

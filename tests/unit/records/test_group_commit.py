@@ -184,9 +184,9 @@ def test_store_works_while_all_worker_threads_are_busy(tmp_path: Path) -> None:
         limiter = anyio.to_thread.current_default_thread_limiter()
         limiter.total_tokens = 1
         async with anyio.create_task_group() as group:
-            group.start_soon(anyio.to_thread.run_sync, done.wait, 10)
+            group.start_soon(anyio.to_thread.run_sync, done.wait, 60)
             await anyio.sleep(0.05)
-            with anyio.fail_after(5):
+            with anyio.fail_after(30):
                 await store.append({"task_id": "a"})
             done.set()
 

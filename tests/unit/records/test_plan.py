@@ -55,6 +55,22 @@ def test_first_attempts_come_first() -> None:
     assert plan().total == 4
 
 
+def test_tasks_may_have_attempts_of_their_own() -> None:
+    a, b = plan().tasks
+    uneven = plan(tasks=(a.model_copy(update={"attempts": 3}), b), attempts=1)
+    assert list(uneven.attempt_keys()) == [("a", 1), ("ü", 1), ("a", 2), ("a", 3)]
+    assert uneven.total == 4
+    assert decode_plan(uneven.encode()) == uneven
+    assert plan(attempts=1).differences(uneven) == ["tasks changed: a"]
+
+
+def test_what_older_plans_could_not_say_leaves_their_digest_alone() -> None:
+    assert plan().digest == "sha256:e3d9b266c7307440db8ad5c8a7566b2ec6a0e3dc29c6a01152b22f80a9fb43d5"
+    limited = "sha256:7346a2e7227fc31506fc706f64613a06ee52e117a05ad74e522684fd969b13c7"
+    assert plan(filters=Filters(limit=3)).digest == limited
+    assert plan(filters=Filters(limit=3, sampled=True)).digest != limited
+
+
 def test_plan_is_never_replaced(tmp_path: Path) -> None:
     write_plan(tmp_path, plan())
     with pytest.raises(StoreError, match="there is a plan already"):

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from securebench._statistics import wilson
+from securebench._statistics.clusters import METHOD
+from securebench._statistics.intervals import wilson
 from securebench.records.plan import BenchmarkName, Filters, Plan, PlannedTask
 from securebench.records.summary import VOLATILE, RunPlan, Tally, summarize
 
@@ -74,7 +75,12 @@ def test_every_attempt_is_counted_once_in_every_way() -> None:
 def test_score_comes_with_its_interval() -> None:
     summary = summarize(a_plan(164), [a_record(n, status="passed" if n < 103 else "failed") for n in range(164)])
     expected = wilson(103, 164)
-    assert summary.interval == {"low": expected.low, "high": expected.high, "confidence": 0.95}
+    assert summary.interval == {
+        "low": pytest.approx(expected.low),
+        "high": pytest.approx(expected.high),
+        "confidence": 0.95,
+        "method": METHOD,
+    }
     assert summary.pass_at_k == {}
     assert summary.mean_task_variance is None
 
@@ -121,7 +127,7 @@ def _close(first: Any, second: Any) -> bool:
 def test_filtered_run_says_so(filters: Filters, words: str) -> None:
     summary = summarize(a_plan(2, filters=filters, pack_tasks=164), [])
     assert summary.filtered == words
-    assert summary.filters == filters.model_dump(mode="json") | {"pack_tasks": 164}
+    assert summary.filters == filters.as_json() | {"pack_tasks": 164}
     assert summary.limit == filters.limit
 
 

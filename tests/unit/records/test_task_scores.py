@@ -22,6 +22,12 @@ def test_variance_is_the_mean_over_tasks_with_several_attempts() -> None:
 
 def test_pass_at_k_counts_every_task() -> None:
     kept = scores(a=[0, 1], b=[0, 1], c=[0, 0], d=[1, 1])
-    assert kept.pass_at_k(2) == {"1": pytest.approx(0.5), "2": pytest.approx(0.75)}
-    assert kept.pass_at_k(3).keys() == {"1", "2"}
-    assert kept.pass_at_k(1) == {}
+    assert kept.pass_at_k(2, 2) == {"1": pytest.approx(0.5), "2": pytest.approx(0.75)}
+    assert kept.pass_at_k(3, 3).keys() == {"1", "2"}
+    assert kept.pass_at_k(1, 1) == {}
+
+
+def test_with_uneven_attempts_k_ends_where_a_task_has_no_more() -> None:
+    kept = scores(a=[0, 1, 1], b=[1])
+    assert kept.pass_at_k(1, 3) == {"1": pytest.approx((2 / 3 + 1) / 2)}
+    assert kept.pass_at_k(1, 1) == {}

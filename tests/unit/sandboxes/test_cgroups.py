@@ -78,7 +78,7 @@ def test_version_2_counters(tmp_path: Path) -> None:
     (here / "memory.peak").write_text("12345\n")
     (here / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
     (here / "pids.peak").write_text("7\n")
-    assert group.counters() == Counters(cpu_seconds=1.5, peak_memory=12345, peak_pids=7, oom_kills=1)
+    assert group.counters() == Counters(cpu_seconds=1.5, peak_memory=12345, peak_pids=7, oom_kills=1, at_limit=9)
 
 
 def test_missing_counters_are_none_not_zero(tmp_path: Path) -> None:

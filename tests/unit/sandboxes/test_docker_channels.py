@@ -20,7 +20,8 @@ async def _client(
 ) -> AsyncIterator[tuple[socket.socket, Relay, Process, list[str]]]:
     ours, theirs = socket.socketpair()
     hangups: list[str] = []
-    relay = Relay(dict.fromkeys(numbers, theirs), lambda: hangups.append("hung up"))
+    relay = Relay(numbers)
+    relay.attach(dict.fromkeys(numbers, theirs), lambda: hangups.append("hung up"))
     stdin, stdout = relay.inside(subprocess.DEVNULL, subprocess.DEVNULL)
     process = start(["/bin/sh", "-c", script], env={}, stdin=stdin, stdout=stdout)
     relay.close_inside()

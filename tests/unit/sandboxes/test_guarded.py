@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import anyio
 import pytest
-from tests.conformance.sandbox.box import PYTHON, processes_with, text
+from tests.conformance.sandbox.box import PYTHON, processes_with, text, until_running
 
 from securebench.errors import ConfigError, SandboxError, SandboxUnavailable
 from securebench.sandboxes import select
@@ -186,7 +186,7 @@ def test_control_without_a_keeper_they_get_away() -> None:
         anyio.run(
             run_once, HostSandbox(), _spec(), _shell(f"(setsid sleep {marker} </dev/null >/dev/null 2>&1 &); true")
         )
-        assert len(processes_with(marker)) == 1
+        assert len(until_running(marker)) == 1
     finally:
         for pid in processes_with(marker):
             os.kill(pid, signal.SIGKILL)
@@ -195,23 +195,27 @@ def test_control_without_a_keeper_they_get_away() -> None:
 def test_daemon_lives_between_commands_and_orphans_are_reaped() -> None:
     marker = f"83.{time.time_ns()}"
 
-    async def body(session: Session) -> tuple[int, int]:
+    async def body(session: Session) -> tuple[list[int], list[int]]:
         await session.run(
             _shell(f"(setsid sleep {marker} </dev/null >/dev/null 2>&1 &); for i in 1 2 3; do (true &); done")
         )
         await session.run(_shell("true"))
         keeper = session.platform._launcher.pid  # type: ignore[attr-defined]
-        with anyio.fail_after(30):
-            while len(children := Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()) > 1:
+        with anyio.fail_after(30):  # until the daemon has become `sleep` and the others are gone
+            while True:
+                found = processes_with(f"sleep\0{marker}")
+                children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+                if len(found) == len(children) == 1:
+                    return found, [int(child) for child in children]
                 await anyio.sleep(0.01)
-        return len(processes_with(marker)), len(children)
 
-    assert _session(_spec(), body) == (1, 1)
+    daemons, children = _session(_spec(), body)
+    assert daemons == children
     assert processes_with(marker) == []
 
 
 def test_memory_of_all_processes_together_is_watched() -> None:
-    program = "import os, time\nfor _ in range(4):\n if not os.fork(): b = bytearray(b'x' * (60 << 20)); time.sleep(30); os._exit(0)\ntime.sleep(30)"
+    program = "import os, time\nfor _ in range(4):\n if not os.fork(): b = b'x' * (60 << 20); time.sleep(30); os._exit(0)\ntime.sleep(30)"
     result = anyio.run(run_once, GuardedSandbox(), _spec(memory=100 * MIB), Command((PYTHON, "-c", program)))
     assert result.oom
 

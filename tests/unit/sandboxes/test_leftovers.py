@@ -27,6 +27,15 @@ def test_name_of_a_process_that_is_gone_is_stale() -> None:
     assert is_stale("securebench-4194305-1-x")
 
 
+def test_name_of_a_process_that_has_ended_and_was_never_reaped_is_stale() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        name = f"securebench-{process.pid}-{start_time(process.pid)}-x"
+        assert not is_stale(name)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert is_stale(name)
+
+
 @pytest.mark.parametrize(
     "name", ["securebench", "securebench-1", "securebench-a-b-c", "other-1-1-x", "securebench-conformance-1"]
 )

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import errno
 import struct
+from functools import cache
+from itertools import product
 
 import pytest
 
 from securebench.errors import SandboxUnavailable
-from securebench.sandboxes._seccomp import ABSENT, ARCHITECTURES, DENIED, UNACCOUNTED, build_filter
+from securebench.sandboxes._seccomp import (
+    ABSENT,
+    ARCHITECTURES,
+    DENIED,
+    UNACCOUNTED,
+    Filter,
+    build_filter,
+    build_server_filters,
+)
 from securebench.sandboxes.base import Network
 
 ALLOW, KILL = "allow", "kill"
@@ -23,11 +33,16 @@ def answer(
     network: Network = Network.NONE,
     deny_unaccounted: bool = False,
 ) -> str | int:
-    """Run the program on one call: "allow", "kill", or the errno it returns."""
-    program = build_filter(network, deny_unaccounted=deny_unaccounted, machine=machine).program
-    code = [struct.unpack_from("<HBBI", program, at) for at in range(0, len(program), 8)]
+    """What the filter says to one call: "allow", "kill", or an errno."""
+    program = build_filter(network, deny_unaccounted=deny_unaccounted, machine=machine)
+    return run(program, ARCHITECTURES[machine].audit if audit is None else audit, number, *arguments)
+
+
+def run(program: Filter, audit: int, number: int, *arguments: int) -> str | int:
+    """Run the program on one call."""
+    code = decoded(program)
     padded = [*arguments, *[0] * (6 - len(arguments))]
-    data = struct.pack("<IIQ6Q", number, ARCHITECTURES[machine].audit if audit is None else audit, 0, *padded)
+    data = struct.pack("<IIQ6Q", number, audit, 0, *padded)
     at, word = 0, 0
     while True:
         kind, yes, no, k = code[at]
@@ -39,6 +54,11 @@ def answer(
         else:
             taken = {0x15: word == k, 0x35: word >= k, 0x45: bool(word & k)}[kind]
             at += yes if taken else no
+
+
+@cache
+def decoded(program: Filter) -> list[tuple[int, int, int, int]]:
+    return [struct.unpack_from("<HBBI", program.program, at) for at in range(0, len(program.program), 8)]
 
 
 @MACHINES
@@ -54,6 +74,7 @@ def test_denied_calls_are_refused_and_absent_ones_do_not_exist(machine: str) -> 
 @MACHINES
 def test_every_call_in_a_table_is_dealt_with(machine: str) -> None:
     special = {"socket", "socketpair", "clone", "ioctl", "personality", "prlimit64", *UNACCOUNTED}
+    special |= {"kill", "tkill", "tgkill"}  # of the filter of a fork server's processes
     assert set(ARCHITECTURES[machine].calls) == special | (set(DENIED) | set(ABSENT)) & set(
         ARCHITECTURES[machine].calls
     )
@@ -142,3 +163,45 @@ def test_digest_names_the_program() -> None:
 def test_unknown_machine_is_refused_with_a_remedy() -> None:
     with pytest.raises(SandboxUnavailable, match="riscv64"):
         build_filter(Network.NONE, deny_unaccounted=False, machine="riscv64")
+
+
+# What any rule looks at, and neighbours of it.
+WORDS = (0, 1, 2, 9, 10, 16, 40, 0x5412, 0x541C, 0x20000, 0x10000000, 0x10000011, 0x7E020080, 0xFFFFFFFF, 1 << 32)
+LOOKED_AT = {number for table in ARCHITECTURES.values() for number in table.calls.values()}
+EVERY_CALL = [
+    (number, words)
+    for number in (*range(480), 0x40000038)
+    for words in product(*((WORDS, (0, 9, 0x5412), (0, 9)) if number in LOOKED_AT else ((0, 1), (0, 9), (0, 9))))
+]
+
+
+@MACHINES
+@pytest.mark.parametrize("network", [Network.NONE, Network.LOOPBACK])
+@pytest.mark.parametrize("deny_unaccounted", [False, True])
+def test_both_filters_of_a_fork_servers_process_together_are_the_one(
+    machine: str, network: Network, deny_unaccounted: bool
+) -> None:
+    whole = build_filter(network, deny_unaccounted=deny_unaccounted, machine=machine)
+    outer, inner = build_server_filters(network, deny_unaccounted=deny_unaccounted, machine=machine)
+    audit, calls = ARCHITECTURES[machine].audit, ARCHITECTURES[machine].calls
+    signals = {calls["kill"]: 1, calls["tkill"]: 1, calls["tgkill"]: 2}
+    for number, words in EVERY_CALL:
+        said = {run(one, audit, number, *words) for one in (outer, inner)}
+        strictest = KILL if KILL in said else next(iter(said - {ALLOW}), ALLOW)
+        assert len(said - {ALLOW}) <= 1, (number, words)
+        if number in signals and words[0] & 0xFFFFFFFF == 1 and words[signals[number]] == 9:
+            assert strictest == KILL, (number, words)
+        else:
+            assert strictest == run(whole, audit, number, *words), (number, words)
+    assert {run(one, 0x40000003, 0) for one in (outer, inner)} == {KILL}
+
+
+@MACHINES
+def test_a_fork_server_may_make_namespaces_mount_and_share_memory_and_nothing_more(machine: str) -> None:
+    whole = build_filter(Network.NONE, deny_unaccounted=True, machine=machine)
+    outer, _ = build_server_filters(Network.NONE, deny_unaccounted=True, machine=machine)
+    audit, calls = ARCHITECTURES[machine].audit, ARCHITECTURES[machine].calls
+    more = {
+        number for number, words in EVERY_CALL if run(outer, audit, number, *words) != run(whole, audit, number, *words)
+    }
+    assert more == {calls[name] for name in ("clone", "mount", *UNACCOUNTED)}

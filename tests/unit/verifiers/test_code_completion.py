@@ -99,6 +99,11 @@ HONEST: dict[str, Trial] = {
         "import math\nfor x in [None, True, 10**400, -0.5, 1j, 'ü\\ud800', b'\\0', (1,), {1, 2}, frozenset('a'), {'b': 1, 'a': [2]}, range(3), float('inf'), ...]:\n"
         "    assert same(x) == x and type(same(x)) is type(x)\nassert math.isnan(same(float('nan')))\nassert list(same({'b': 1, 'a': 2})) == ['b', 'a']",
     ),
+    "annotations are evaluated": Trial(
+        "def add(x: (lambda: int)(), y: int): return x + y\ndef kind(): return add.__annotations__['x']",
+        "def own(y: int): return own.__annotations__['y'] is int\nassert add(1, 2) == 3 and kind() is int\n"
+        "assert own(1)",
+    ),
     "a module the tests forgot to import": Trial(
         "import math\ndef f(x): return x / 3", "assert math.isclose(f(1), 0.33333333, rel_tol=1e-6)"
     ),

@@ -63,7 +63,7 @@ PATTERNS = st.lists(st.lists(PIECES, min_size=1, max_size=6).map("".join), min_s
 
 
 @given(patterns=PATTERNS, paths=st.lists(PATHS, min_size=1, max_size=12, unique=True))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_git_agrees_on_anything(
     tmp_path_factory: pytest.TempPathFactory, patterns: list[str], paths: list[str]
 ) -> None:

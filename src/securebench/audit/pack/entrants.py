@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from securebench.audit.pack.idle import idle_programs
-from securebench.audit.pack.making import Maker, given_in, reference_of, references, text_of
+from securebench.audit.pack.making import Maker, reference_of, references, text_of
 from securebench.audit.pack.mutants import Mutant, python_mutants, text_mutants
+from securebench.audit.pack.scripts import Script
 from securebench.audit.pack.trials import NOTHING, Entrant
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.line_diff import changed_ranges
@@ -17,7 +18,7 @@ from securebench.candidates.tree import EntryKind, Tree, TreeEntry
 from securebench.families.base import CandidateKind
 from securebench.families.code_completion import is_python
 from securebench.families.registry import family
-from securebench.resources import Component, PackFile
+from securebench.resources import Component
 from securebench.verifiers.suites.overlays import laid_over
 from securebench.verifiers.suites.repository_task import RepositoryTask
 
@@ -53,7 +54,7 @@ class Entrants:
         for idle in idle_programs(public, reads_input):
             yield Entrant(idle.name, idle.rule, maker.code(idle.source), about=idle.source)
         reference = next((reference_of(maker.task, one) for one in references(maker.task)), None)
-        if reference is None or not is_python(str(public["language"])):
+        if reference is None or isinstance(reference, Script) or not is_python(str(public["language"])):
             return
         for mutant in python_mutants(text_of(maker.task, reference), self.mutants, self.seed):
             yield _mutant(mutant, maker.code(mutant.source))
@@ -90,10 +91,7 @@ class Entrants:
 
     async def _workspaces(self, maker: Maker) -> AsyncIterator[Entrant]:
         for resource in references(maker.task):
-            given = given_in(resource)[0]
-            if not isinstance(given, PackFile):
-                continue
-            overlay = maker.overlay(given)
+            overlay = await maker.laid_down(reference_of(maker.task, resource))
             files = [entry for entry in overlay if entry.kind is EntryKind.FILE][:MOST_FILES]
             gone = CandidateArtifact(maker.task.id, CandidateKind.WORKSPACE, workspace=maker.store.save(Tree()))
             yield Entrant("an empty workspace", NOTHING, gone)

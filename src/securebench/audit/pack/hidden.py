@@ -25,6 +25,7 @@ SMALLEST_COPY = 32
 _NOT_SECRET = frozenset(
     {"mutants", "equivalent_mutants", "candidate_policy", "needed_commands", "fail_to_pass", "pass_to_pass"}
     | {"source", "workdir", "timeout_seconds", "command", "run", "compile", "compare", "path", "mount", "assurance"}
+    | {"reward", "python"}
 )
 _OVERLAY = "reference_workspace"
 _HEADS = ("def ", "async def ", "class ", "import ", "from ", "@")

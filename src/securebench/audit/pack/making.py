@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from securebench import _fs
 from securebench._leftovers import staging_directory
+from securebench.answers.python_join import completed
+from securebench.audit.pack.scripts import Script, solve
 from securebench.candidates.artifact import CandidateArtifact
 from securebench.candidates.reader import read_tree
 from securebench.candidates.store import CandidateStore
@@ -26,9 +28,11 @@ from securebench.workspaces.building import WorkspaceRequest, build_workspace
 from securebench.workspaces.copying import copy_pack_file
 from securebench.workspaces.limits import MaterializationLimits, WorkspaceBudget
 
-REFERENCES = ("reference_solution", "canonical_solution", "gold_patch", "reference_workspace")
-Given = str | PackFile | None
-"""What a row has of a candidate: text, a file of the pack, or nothing."""
+REFERENCES = ("reference_solution", "canonical_solution", "gold_patch", "reference_workspace", "reference_script")
+NOTE = "note"
+"""Of a candidate's metadata: what happened while it was made."""
+Given = str | PackFile | Script | None
+"""What a row has of a candidate: text, a file of the pack, a script that makes it, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,9 @@ class Maker:
         """From what the row has; from nothing, the candidate of somebody who did nothing."""
         kind = family(self.task.task_type).candidate
         if kind is CandidateKind.WORKSPACE:
-            overlay = self.overlay(given) if isinstance(given, PackFile) else ()
-            return await self.workspace(overlay)
+            return await self._whole(given)
+        if isinstance(given, Script):
+            raise PackError("reference_script is for workspaces")
         text = text_of(self.task, given)
         if kind is CandidateKind.PATCH:
             return CandidateArtifact(self.task.id, kind, patch=text, delta=None if text else Delta())
@@ -52,6 +57,13 @@ class Maker:
 
     def code(self, text: str) -> CandidateArtifact:
         return CandidateArtifact(self.task.id, CandidateKind.CODE, text=text)
+
+    async def _whole(self, given: Given) -> CandidateArtifact:
+        if not isinstance(given, Script):
+            return await self.workspace(self.overlay(given) if isinstance(given, PackFile) else ())
+        solved = await solve(given, await self.base(), self.task.environment, self.sandbox, self.store)
+        whole = self.store.save(solved.tree)
+        return CandidateArtifact(self.task.id, CandidateKind.WORKSPACE, workspace=whole, metadata={NOTE: solved.note})
 
     async def workspace(self, overlay: Iterable[TreeEntry]) -> CandidateArtifact:
         """The workspace as agents get it, with these entries laid over it."""
@@ -88,6 +100,14 @@ class Maker:
     def file(self, path: str, data: bytes) -> TreeEntry:
         return TreeEntry.file(path, self.store.put(data), len(data))
 
+    async def laid_down(self, reference: str | PackFile | Script) -> tuple[TreeEntry, ...]:
+        """What a reference adds to the workspace or changes in it."""
+        if isinstance(reference, Script):
+            base = await self.base()
+            solved = await solve(reference, base, self.task.environment, self.sandbox, self.store)
+            return tuple(entry for entry in solved.tree.entries if base.get(entry.path) != entry)
+        return self.overlay(reference) if isinstance(reference, PackFile) else ()
+
     def overlay(self, file: PackFile) -> tuple[TreeEntry, ...]:
         """The entries of a directory of the pack."""
         with staging_directory() as staging:
@@ -113,22 +133,21 @@ def given_in(resource: Resource) -> list[str | PackFile]:
     return found
 
 
-def text_of(task: SecureBenchTask, given: Given) -> str:
+def text_of(task: SecureBenchTask, given: str | PackFile | None) -> str:
     if given is None:
         return task.view_for(Component.WORKER).values().get("starter_code") or ""
     return given if isinstance(given, str) else read_pack_text(given, task.id)
 
 
-def reference_of(task: SecureBenchTask, resource: Resource) -> str | PackFile:
+def reference_of(task: SecureBenchTask, resource: Resource) -> str | PackFile | Script:
     """A reference as a candidate: a canonical solution may be only the rest of a function whose head is the prompt."""
     given = given_in(resource)[0]
+    if resource.name == "reference_script" and isinstance(given, PackFile):
+        return Script(given)
     if resource.name != "canonical_solution":
         return given
     text, public = text_of(task, given), task.view_for(Component.WORKER).values()
-    entry = public.get("entry_point")
-    if entry is None or f"def {entry}" in text or f"class {entry}" in text:
-        return text
-    return str(public.get("starter_code") or public["prompt"]) + text
+    return completed(text, public.get("starter_code"), public["prompt"], public.get("entry_point"))[0]
 
 
 def _pack_tree(file: PackFile, staging: Path, store: CandidateStore) -> tuple[TreeEntry, ...]:

@@ -7,18 +7,17 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 
-from securebench._leftovers import staging_directory
-from securebench.audit.pack.making import Given, Maker, given_in, reference_of, references
+from securebench.audit.pack.making import NOTE, Given, Maker, given_in, reference_of, references
 from securebench.benchmark_compiler import compile_benchmark_pack
 from securebench.benchmark_pack import BenchmarkPack
 from securebench.candidates.artifact import CandidateArtifact
-from securebench.candidates.store import CandidateStore
-from securebench.engine.court import Court
+from securebench.engine.court import Court, open_court
 from securebench.engine.preflight import task_roots
 from securebench.errors import ConfigError, FailureReason, InfrastructureError, IntegrityError
 from securebench.families.registry import FAMILIES
@@ -31,6 +30,7 @@ from securebench.verifiers.base import Status
 
 MUTANTS = "mutants"
 NOTHING, REFERENCE, AUTHORS_MUTANT = "J01", "P20", "P22"
+_REPEATS = 2
 _SPARE, _TIMES = 5.0, 5.0
 """A wrong candidate may take so many seconds beyond so many times what the reference took."""
 
@@ -50,7 +50,7 @@ class Entrant:
 
 
 Further = Callable[[Maker], AsyncIterator[Entrant]]
-"""Makes more entrants for a row whose reference passes and which nothing does not pass."""
+"""Makes more entrants for a row that nothing does not pass, and whose reference passes where it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Trial:
     rule: str = ""
     about: str = ""
     mutant: str = ""
+    by_host: bool = False  # it could not be judged, and that is no fault of the row's
 
     @property
     def held(self) -> bool:
@@ -77,6 +78,7 @@ class TrialReport:
 
     trials: list[Trial] = field(default_factory=list)
     without_reference: list[str] = field(default_factory=list)
+    sandbox: str = ""  # where
 
     @property
     def broken(self) -> list[Trial]:
@@ -113,12 +115,10 @@ async def try_pack(
     indexes = [number for number, entry in enumerate(pack.entries) if FAMILIES[entry.family].executes]
     roots = task_roots(pack.entries[number].image for number in indexes)
     selection = await select_sandbox(backend, ISOLATED, roots)
-    report = TrialReport()
+    report = TrialReport(sandbox=selection.sandbox.name)
     at_once = workers or len(os.sched_getaffinity(0))
     rows, places = anyio.CapacityLimiter(2 * at_once), anyio.CapacityLimiter(at_once)
-    with staging_directory() as staging:
-        sandbox, store = selection.sandbox, CandidateStore(staging / "store")
-        court = Court(sandbox, store, secrets.token_bytes(32))
+    async with open_court(selection.sandbox, None, secrets.token_bytes(32)) as court:
 
         async def one(task: SecureBenchTask) -> None:
             def ended(trial: Trial) -> None:
@@ -126,7 +126,8 @@ async def try_pack(
                 on_trial(trial)
 
             async with rows:
-                await _Row(task, Maker(task, sandbox, store), court, places, ended).run(further)
+                maker = Maker(task, court.sandbox or selection.sandbox, court.store)
+                await _Row(task, maker, court, places, ended).run(further)
                 on_row()
 
         async with anyio.create_task_group() as group:
@@ -149,7 +150,7 @@ class _Row:
     ended: Callable[[Trial], None]
 
     async def run(self, further: Further | None) -> None:
-        trusted, slowest = bool(references(self.task)), 0.0
+        trusted, slowest = True, 0.0
         for name, rule, given in _declared(self.task):
             try:
                 entrant = Entrant(name, rule, await self.maker.of(given), must_pass=rule == REFERENCE)
@@ -171,12 +172,14 @@ class _Row:
             self.ended(self._error("making candidates", NOTHING, errors.exceptions[0]))
 
     async def _try(self, task: SecureBenchTask, entrant: Entrant) -> tuple[Trial, float]:
+        by_host = False
         async with self.places:
             began = anyio.current_time()
             try:
-                outcome, message = await self._judged(task, entrant.candidate)
+                outcome, message = await self._judged_again(task, entrant.candidate)
             except (InfrastructureError, ConfigError, IntegrityError) as error:
                 outcome, message = str(Status.ERROR), str(error)
+                by_host = isinstance(error, InfrastructureError)
             seconds = anyio.current_time() - began
         redact = Redactor(task.resources.secrets(), task.resources.public())
         trial = Trial(
@@ -188,21 +191,33 @@ class _Row:
             entrant.rule,
             entrant.about,
             entrant.mutant,
+            by_host,
         )
         self.ended(trial)
         return trial, seconds
+
+    async def _judged_again(self, task: SecureBenchTask, candidate: CandidateArtifact) -> tuple[str, str]:
+        """The verdict; what the host failed at is tried again, a bounded number of times."""
+        for _ in range(_REPEATS):
+            with suppress(InfrastructureError):
+                return await self._judged(task, candidate)
+        return await self._judged(task, candidate)
 
     async def _judged(self, task: SecureBenchTask, candidate: CandidateArtifact) -> tuple[str, str]:
         judged = await self.court.judged(task, candidate)
         note = str((judged.metadata or {}).get("note", ""))
         message = judged.message or note or judged.stderr[-400:]
+        if made := candidate.metadata.get(NOTE):
+            message = f"{message}; {made}" if message else str(made)
         if judged.failure_reason is FailureReason.INTERNAL_ERROR:  # a failure of ours must not look like a refusal
             return str(Status.ERROR), message
         return str(judged.status), message
 
     def _error(self, name: str, rule: str, error: BaseException) -> Trial:
         redact = Redactor(self.task.resources.secrets(), self.task.resources.public())
-        return Trial(self.task.id, name, rule == REFERENCE, str(Status.ERROR), redact.text(str(error)), rule)
+        by_host = isinstance(error, InfrastructureError)
+        message = redact.text(str(error))
+        return Trial(self.task.id, name, rule == REFERENCE, str(Status.ERROR), message, rule, by_host=by_host)
 
 
 def entrant_passed(trial: Trial) -> bool:

@@ -101,6 +101,7 @@ def marked_rows(marks: Markers) -> list[dict[str, Any]]:
                 "test_files": [{"path": "secret.txt"}],
                 "expected_state": {"state": private},
                 "reference_workspace": {"path": "secret.txt"},
+                "reference_script": {"path": "secret.txt"},
                 "mutants": [{"path": "secret.txt", "mount": f"mutants/{private}"}],
             },
         ),

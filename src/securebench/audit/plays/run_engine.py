@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from securebench.candidates.store import CandidateStore
 from securebench.engine.admission import Memory, memory_for_attempts
 from securebench.engine.attempt import AttemptContext
 from securebench.engine.court import Court
-from securebench.engine.lanes import Lanes
+from securebench.engine.executors.local import LocalExecutor
+from securebench.engine.lanes import Lanes, order_for
 from securebench.engine.notary import Notary
 from securebench.engine.planning import Circumstances, make_plan, secret_seed
 from securebench.engine.resume import open_run
@@ -123,8 +125,10 @@ async def carry_out(
         listener = both(Unbreakable(events), progress)
         producer = build_harness_producer(config, sandbox)
         context = AttemptContext(identity, producer, listener, candidates, court, longest_record)
-        memory = Memory(memory_for_attempts())
-        lanes = Lanes(context, store, run.tally, run.statuses, run.faults, tasks, iter(todo), 1, 1, memory)
+        executor = LocalExecutor(context, tasks, Memory(memory_for_attempts()), 1, 1)
+        lanes = Lanes(
+            executor, store, run.tally, run.statuses, run.faults, iter(todo), partial(order_for, tasks), listener
+        )
         signer = key or load_signing_key(None, ground.directory / "no-keys", {})
         notary = Notary(signer, run.plan, run.begun_with, store, run.seed or b"", run.statuses)
         notary.begin()

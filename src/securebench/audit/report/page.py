@@ -1,24 +1,17 @@
-"""A report as one HTML page: nothing is loaded, no script runs, and every string in it is taken for hostile.
-
-All text goes through `visible` and Jinja's escaping; the policy in the page's head allows one style sheet, by its
-digest, and nothing else."""
+"""A report as one HTML page, on the base that all pages of ours share: nothing is loaded and no script runs."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
-from securebench._text import visible
 from securebench.audit.report.model import GLYPHS, Finding, Mark, Report, counted, heaviest
+from securebench.reports.html.document import Design, render
 
 _HERE = Path(__file__).parent
 _TILE, _STEP, _PER_ROW, _MOST_TILES = 10, 12, 15, 150
-_MOST_TEXT = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +66,18 @@ class Group:
 
 def page(report: Report) -> str:
     """The whole page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else _shown(value),
-    )
-    style = "\n" + (_HERE / "page.css").read_text()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     found = {mark: sum(one.mark is mark for one in report.findings) for mark in Mark}
-    return environment.get_template("page.html.j2").render(
+    return render(
+        Design(_HERE / "page.html.j2", (_HERE / "page.css",)),
         report=report,
         groups=[_group(report, key) for key in report.groups],
         counts=[(mark, found[mark], report.words[mark]) for mark in Mark if found[mark] or mark is Mark.FAILED],
         unsound=report.unsound(),
         glyphs=GLYPHS,
         words=report.words,
-        style=Markup(style),  # noqa: S704 - ours
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         when=datetime.fromtimestamp(report.time, UTC),
-        version=version("securebench"),
         tile=_TILE,
     )
-
-
-def _shown(value: object) -> str:
-    text = visible(str(value))
-    return text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
 
 
 def _group(report: Report, key: str) -> Group:

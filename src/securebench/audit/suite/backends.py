@@ -30,6 +30,8 @@ from securebench.sandboxes.select import BACKENDS, check, make_sandbox
 ENTRY_POINTS = "securebench.backends"
 RUNSC = "runsc"
 """Docker with gVisor as its runtime, a column of its own; played on when asked for."""
+COLD = "cold"
+"""Bubblewrap without warm rooms; played on when asked for."""
 _MOST_IMAGES = 20
 _LOOK = Command(("python3", "-c", "import json, sys; sys.exit(sys.version_info < (3, 8))"))
 
@@ -70,9 +72,11 @@ def make_backend(name: str) -> Sandbox:
         return make_sandbox(name)
     if name == RUNSC:
         return make_sandbox("docker", RUNSC)
+    if name == COLD:
+        return make_sandbox("bubblewrap")
     points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name not in points:
-        known = ", ".join([*BACKENDS, RUNSC, *points])
+        known = ", ".join([*BACKENDS, RUNSC, COLD, *points])
         raise ConfigError(f"no backend is called {name!r}; known are {known}")
     sandbox: Sandbox = points[name].load()()
     return sandbox
@@ -85,7 +89,7 @@ async def ready(name: str, sandbox: Sandbox, *, image: str | None = None, images
     Raises SandboxUnavailable when it is not usable, or there is no such root; SandboxError."""
     check(name, await sandbox.probe(), ISOLATED)
     if image is None and await sandbox.offers(HostRoot()):
-        return Backend(name, sandbox, HostRoot())
+        return Backend(name, sandbox, HostRoot(), warm=name != COLD)
     named = image or os.environ.get(IMAGE_SETTING)
     for reference in [named] if named else [*images, *await _local_images(sandbox)]:
         root = ImageRoot(reference)

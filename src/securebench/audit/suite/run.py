@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -14,6 +15,7 @@ from securebench.audit.suite.attack import Attack, End, Ground, NotHere, Play, S
 from securebench.audit.suite.catalogue import Catalogue
 from securebench.audit.suite.result import NO_BACKEND, Row, SuiteResult, Verdict
 from securebench.sandboxes.base import Root, Sandbox
+from securebench.sandboxes.warm import warmed
 
 PLAY_SECONDS = 180.0
 """No play may take longer; every limit inside of one is shorter."""
@@ -24,11 +26,13 @@ OnRow = Callable[[Row], None]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One column: a backend, and the root its plays use, which holds python3."""
+    """One column: a backend, and the root its plays use, which holds python3. Rooms are warm, as they are where
+    verdicts are made, unless it is to be played on without."""
 
     name: str
     sandbox: Sandbox
     root: Root
+    warm: bool = True
 
 
 async def run_suite(
@@ -58,9 +62,12 @@ async def run_suite(
 
     stopped = False
     try:
-        async with anyio.create_task_group() as tasks:
-            for number, (attack, _, column) in enumerate(grounds):
-                tasks.start_soon(play, number, attack, column)
+        async with AsyncExitStack() as stack:
+            for player in players.values():
+                await stack.enter_async_context(player.ready())
+            async with anyio.create_task_group() as tasks:
+                for number, (attack, _, column) in enumerate(grounds):
+                    tasks.start_soon(play, number, attack, column)
     except* Stopped:
         stopped = True
     if stopped:
@@ -75,6 +82,16 @@ class Player:
         self._backend, self._column = backend, column or backend.name
         self._known: dict[Play, Seen] = {}
         self._locks: dict[Play, anyio.Lock] = {}
+
+    @asynccontextmanager
+    async def ready(self) -> AsyncIterator[None]:
+        """With warm rooms, where it is to have them, for as long as the context lasts."""
+        if not self._backend.warm:
+            yield
+            return
+        async with warmed(self._backend.sandbox) as sandbox:
+            self._backend = replace(self._backend, sandbox=sandbox)
+            yield
 
     async def play(self, attack: Attack, title: str = "") -> Row:
         """The row of one attack. Never raises for anything a play does."""

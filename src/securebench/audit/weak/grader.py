@@ -46,7 +46,7 @@ class FoolsRelay:
     source: str
 
     async def on(self, ground: Ground) -> Seen:
-        job = {"source": self.source, "worker": worker_program()}
+        job = {"source": self.source, "worker": worker_program().text}
         command = Command(("python3", "-I", "-c", RELAY), stdin=json.dumps(job).encode())
         result = await run_once(ground.sandbox, SandboxSpec(root=ground.root, limits=_LIMITS), command)
         said = result.stdout.data.decode(errors="replace").strip()

@@ -119,6 +119,9 @@ class BrokerSession:
                 return fault
         return None
 
+    async def settled(self) -> None:
+        """Nothing is asked any more, and all that was asked is counted: here it is, as soon as nobody serves."""
+
     @property
     def exhausted(self) -> str | None:
         """The budget for want of which something was refused or cut, as `attempt.tokens` or `run.usd`."""

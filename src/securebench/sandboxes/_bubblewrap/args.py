@@ -131,18 +131,23 @@ def namespace_args(*, disable_userns: bool, network: Network = Network.NONE) -> 
     return args
 
 
-def file_system_args(spec: SandboxSpec, layout: Layout, fd_for: Callable[[bytes], int]) -> list[str]:
-    """Everything mounted or made. `fd_for` turns the bytes of a `Content` into an inherited descriptor."""
+def file_system_args(
+    spec: SandboxSpec, layout: Layout, fd_for: Callable[[bytes], int], *, forks: bool = False
+) -> list[str]:
+    """Everything mounted or made. `fd_for` turns the bytes of a `Content` into an inherited descriptor.
+
+    `forks` is for a fork server of ours and nobody else: the kernel lets its processes mount a `/proc` of their own
+    only where the one they leave behind is whole."""
     args: list[str] = []
     for piece in layout.pieces:
         args += _piece(piece, fd_for)
-    args += ["--proc", "/proc", *_tmpfs("/proc/1", 4096, 0o555), "--dev", "/dev"]
+    args += ["--proc", "/proc", *([] if forks else _tmpfs("/proc/1", 4096, 0o555)), "--dev", "/dev"]
     args += _tmpfs("/dev/shm", spec.limits.tmp, 0o1777)  # noqa: S108
     if not any(PurePosixPath(mount.target) == PurePosixPath(_TMP) for mount in spec.mounts):
         args += _tmpfs(_TMP, spec.limits.tmp, 0o1777)
     for mount in sorted(spec.mounts, key=lambda mount: mount.target):
         args += _mount(mount)
-    sealed = ["/proc", "/dev", *([] if layout.sealed else ["/"])]
+    sealed = [*([] if forks else ["/proc"]), "/dev", *([] if layout.sealed else ["/"])]
     for path in sealed:
         args += ["--remount-ro", path]
     return args

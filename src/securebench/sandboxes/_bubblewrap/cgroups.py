@@ -49,6 +49,7 @@ class Counters:
     peak_memory: int | None = None
     peak_pids: int | None = None
     oom_kills: int = 0
+    at_limit: int = 0  # times that somebody asked for more memory than was left
 
 
 class Group:
@@ -60,6 +61,8 @@ class Group:
             controller: parent / name for controller, parent in controllers.parents.items() if controller not in unused
         }
         self._entrances: list[int] = []
+        self._files: dict[tuple[str, str], int] = {}  # what is read often is opened once
+        self._last: Counters | None = None  # once it was removed
 
     def create(self, limits: Limits, extra_pids: int) -> None:
         """Make it and set its limits. Raises SandboxError."""
@@ -88,7 +91,9 @@ class Group:
         return tuple(self._entrances)
 
     def counters(self) -> Counters:
-        """What was used so far."""
+        """What was used so far, also after it was removed."""
+        if self._last is not None:
+            return self._last
         if self._version == 2:
             return self._counters_v2()
         peak = self._number("memory", "memory.max_usage_in_bytes")
@@ -98,16 +103,38 @@ class Group:
             peak_memory=peak,
             peak_pids=self._number("pids", "pids.peak"),
             oom_kills=self._field("memory", "memory.oom_control", "oom_kill") or 0,
+            at_limit=self._number("memory", "memory.failcnt") or 0,
         )
 
     def cpu_seconds(self) -> float | None:
         """Processor time used so far by everything that ever ran in it."""
         return self.counters().cpu_seconds
 
+    def holds_more_than(self, size: int) -> bool:
+        """Whether so many bytes are in use now, without what is only kept of files and goes when memory is needed."""
+        total, kept = ("memory.current", "file") if self._version == 2 else ("memory.usage_in_bytes", "cache")
+        used = self._number("memory", total) or 0
+        if used <= size:
+            return False  # the usual case, for which one number is enough
+        stat = self._fields("memory", "memory.stat")
+        files = stat.get(kept, 0) - stat.get("shmem", 0) + stat.get("slab_reclaimable", 0)
+        return used - files > size
+
+    def begin_anew(self) -> bool:
+        """Have the peak of memory count from here; whether this kernel can do that."""
+        file = "memory.peak" if self._version == 2 else "memory.max_usage_in_bytes"
+        with suppress(OSError):
+            os.write(self._open("memory", file), b"0")  # version 2 (Linux 6.12): for who reads through this descriptor
+            return True
+        return False
+
     def remove(self) -> None:
         """Remove it; processes that are still dying are waited for. Raises SandboxError when some do not die."""
         while self._entrances:
             os.close(self._entrances.pop())
+        self._last = self.counters()
+        while self._files:
+            os.close(self._files.popitem()[1])
         deadline = time.monotonic() + _REMOVAL_SECONDS
         for path in self._directories():
             _remove(path, deadline)
@@ -132,11 +159,13 @@ class Group:
 
     def _counters_v2(self) -> Counters:
         usage = self._field("memory", "cpu.stat", "usage_usec")
+        events = self._fields("memory", "memory.events")
         return Counters(
             cpu_seconds=None if usage is None else usage / 1e6,
             peak_memory=self._number("memory", "memory.peak"),
             peak_pids=self._number("pids", "pids.peak"),
-            oom_kills=self._field("memory", "memory.events", "oom_kill") or 0,
+            oom_kills=events.get("oom_kill", 0),
+            at_limit=events.get("max", 0),
         )
 
     def _number(self, controller: str, file: str) -> int | None:
@@ -144,19 +173,26 @@ class Group:
         return int(text) if text.strip().isdigit() else None
 
     def _field(self, controller: str, file: str, name: str) -> int | None:
+        return self._fields(controller, file).get(name)
+
+    def _fields(self, controller: str, file: str) -> dict[str, int]:
         rows = (line.split() for line in self._read(controller, file).splitlines())
-        return next((int(row[1]) for row in rows if len(row) == 2 and row[0] == name), None)
+        return {row[0]: int(row[1]) for row in rows if len(row) == 2}
 
     def _read(self, controller: str, file: str) -> str:
         if controller not in self._paths:
             return ""
         with suppress(OSError):
-            fd = os.open(self._paths[controller] / file, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                return os.read(fd, _COUNTER_BYTES).decode("ascii", "replace")
-            finally:
-                os.close(fd)
+            return os.pread(self._open(controller, file), _COUNTER_BYTES, 0).decode("ascii", "replace")
         return ""
+
+    def _open(self, controller: str, file: str) -> int:
+        fd = self._files.get((controller, file))
+        if fd is None:
+            path = self._paths[controller] / file
+            how = os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY
+            fd = self._files[controller, file] = os.open(path, how | os.O_CLOEXEC)
+        return fd
 
 
 @contextmanager

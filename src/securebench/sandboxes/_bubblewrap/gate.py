@@ -75,6 +75,11 @@ class Held:
             raise SandboxError("bubblewrap did not say which process it started")
         return self._init
 
+    @property
+    def awake(self) -> bool:
+        """Whether bubblewrap and the first process inside live."""
+        return self._init is not None and self._init.awake and self.monitor.awake
+
     async def arrive(self) -> None:
         """Wait until bubblewrap has read the byte. Raises SandboxError with bubblewrap's own words."""
         signal = self._arrived.write
@@ -162,8 +167,15 @@ def hold(launch: Launch, stderr: Pipe) -> Held:
     `stderr` becomes bubblewrap's and later the command's; what it says before the gate is bubblewrap's alone.
     """
     with ExitStack() as ours:
-        arrived = _packet_pipe()
-        status, gate = Pipe.for_reading(), Pipe.for_writing()
+        made: list[Pipe] = []
+        try:
+            for make in (_packet_pipe, Pipe.for_reading, Pipe.for_writing):
+                made.append(make())
+        except OSError:
+            for pipe in made:
+                pipe.close()
+            raise
+        arrived, status, gate = made
         ours.callback(arrived.close_read)
         ours.callback(status.close_write)
         ours.callback(gate.close_read)

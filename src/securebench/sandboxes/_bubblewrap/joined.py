@@ -89,6 +89,14 @@ class JoinedSession:
             streams.close()
         raise SandboxError("the sandbox was stopped while a command ran")
 
+    async def intact(self) -> bool:
+        """Whether everything that holds it lives."""
+        return not self.stopped and self._held.awake and self._launcher.awake
+
+    async def end(self) -> None:
+        """The same as `stop`: nothing is looked at then either."""
+        await self.stop()
+
     async def stop(self) -> None:
         """End a running command, if any, and every process inside. Idempotent."""
         self.stopped = True

@@ -23,6 +23,11 @@ class Meter:
         if self.group is not None:
             self.before = self.group.counters()
 
+    def begin_anew(self) -> bool:
+        """As `begin`, in a group that others have used before; whether the peak of memory is this command's own."""
+        self.begin()
+        return self.group is not None and self.group.begin_anew()
+
     @property
     def needed(self) -> bool:
         """Whether anything has to be sampled while the command runs."""
@@ -47,4 +52,5 @@ class Meter:
         cpu = None
         if now.cpu_seconds is not None and before.cpu_seconds is not None:
             cpu = now.cpu_seconds - before.cpu_seconds
-        return Counters(cpu, now.peak_memory, now.peak_pids, now.oom_kills - before.oom_kills)
+        kills, at_limit = now.oom_kills - before.oom_kills, now.at_limit - before.at_limit
+        return Counters(cpu, now.peak_memory, now.peak_pids, kills, at_limit)

@@ -118,7 +118,7 @@ def create_args(place: Place, spec: SandboxSpec, command: Command, name: str) ->
     words.append(f"--label={ROLE}=command")
     words += [f"--cap-add={name}" for name in sorted(capabilities_of(spec))]
     words += [f"--workdir={_workdir(command.cwd or spec.cwd)}", *env_words]
-    if command.stdin or INPUT in command.channels:
+    if command.stdin or INPUT in command.numbers:
         words.append("--interactive")
     if place.network is None:
         words += _loopback(place, spec)

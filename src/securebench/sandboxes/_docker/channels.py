@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 import anyio
@@ -27,17 +27,22 @@ INPUT, OUTPUT = 0, 1
 
 
 class Relay:
-    """Owns the sockets of one command from the moment it is made; `close` gives them back to nobody."""
+    """The channels of one command. It has their pipes from the start, and owns the sockets from `attach` on; `close`
+    gives them back to nobody."""
 
-    def __init__(self, channels: Mapping[int, socket.socket], on_hangup: Callable[[], None]) -> None:
-        self._sockets = dict(channels)
-        self._on_hangup = on_hangup
-        self._input = Pipe.for_writing() if INPUT in channels else None
-        self._output = Pipe.for_reading() if OUTPUT in channels else None
+    def __init__(self, numbers: Collection[int]) -> None:
+        self._sockets: dict[int, socket.socket] = {}
+        self._on_hangup: Callable[[], None] = lambda: None
+        self._input = Pipe.for_writing() if INPUT in numbers else None
+        self._output = Pipe.for_reading() if OUTPUT in numbers else None
         self._delivering = anyio.CancelScope()
         self._delivered = anyio.Event()
         if self._output is None:
             self._delivered.set()
+
+    def attach(self, channels: Mapping[int, socket.socket], on_hangup: Callable[[], None]) -> None:
+        """The sockets to carry for: one for each number there is a pipe for."""
+        self._sockets, self._on_hangup = dict(channels), on_hangup
         for channel in self._sockets.values():
             channel.setblocking(False)
 

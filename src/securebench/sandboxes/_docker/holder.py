@@ -58,9 +58,9 @@ class Holder:
         cls, client: Client, place: Place, spec: SandboxSpec, name: str, program: Program | None = None
     ) -> Holder:
         """Make the volumes and fill them. Raises SandboxError, SandboxUnavailable."""
-        for scratch in spec.scratches:
-            if scratch.seed is not None:
-                check_seed(scratch.seed)
+        seeds = {scratch.target: scratch.seed for scratch in spec.scratches if scratch.seed is not None}
+        for seed in seeds.values():
+            check_seed(seed)
         words, env_file = holder_args(place, spec, name, program)
         identity = await client.make("making what a sandbox keeps", words, stdin=env_file)
         state = await inspect(client, name)
@@ -73,8 +73,8 @@ class Holder:
             )
         holder = cls(client, name, identity, state.pid, state.started, await volumes_of(client, name))
         for scratch in spec.scratches:
-            if scratch.seed is not None:
-                await holder.fill(scratch, scratch.seed, spec.user)
+            if scratch.target in seeds:
+                await holder.fill(scratch, seeds[scratch.target], spec.user)
         return holder
 
     async def fill(self, scratch: Scratch, seed: Path, user: int) -> None:
@@ -130,7 +130,7 @@ class Holder:
     async def check(self) -> None:
         """Raises SandboxError unless it ran all the time: without it the volumes were lost, and new ones are empty."""
         state = await inspect(self.client, self.name)
-        if not state.running or state.started != self.started:
+        if not state.awake or state.started != self.started:
             raise SandboxError("the container that held the scratch directories was ended from outside; they are lost")
 
     async def _blame(self, complaint: bytes) -> None:

@@ -13,28 +13,30 @@ import os
 import platform
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
 
 from securebench._leftovers import staging_directory
-from securebench.errors import CandidateError, ConfigError, SandboxError
+from securebench.errors import CandidateError, ConfigError, InfrastructureError, SandboxError
 from securebench.sandboxes._bubblewrap.identity import Identity
 from securebench.sandboxes._bubblewrap.staging import reachable
-from securebench.sandboxes._docker.accounts import Account, Ledger, find_ledger
+from securebench.sandboxes._docker.accounts import Ledger, find_ledger
 from securebench.sandboxes._docker.args import OWN_PROCESSES, Place, capabilities_of, create_args
 from securebench.sandboxes._docker.channels import INPUT, OUTPUT
 from securebench.sandboxes._docker.client import Client
-from securebench.sandboxes._docker.command import Ran, run_command
+from securebench.sandboxes._docker.command import Ran, Started, container, wait_until_up, watch_command
+from securebench.sandboxes._docker.errors import NoAnswer
 from securebench.sandboxes._docker.hand_over import Door, check_listeners
 from securebench.sandboxes._docker.holder import Captured, Holder
 from securebench.sandboxes._docker.image import Image
 from securebench.sandboxes._docker.owner import DeadMan, Owner, Removal
 from securebench.sandboxes._docker.seccomp import profile
-from securebench.sandboxes._docker.state import inspect
+from securebench.sandboxes._docker.state import State, inspect
 from securebench.sandboxes._docker.tar_capture import LeftOut
+from securebench.sandboxes._docker.tar_seed import check_seed
 from securebench.sandboxes._listeners import Listeners
 from securebench.sandboxes.base import Bind, Command, Guarantee, SandboxResult, SandboxSpec, Usage
 
@@ -78,6 +80,8 @@ class DockerSession:
         self._running: anyio.CancelScope | None = None
         self._idle = anyio.Event()
         self._captured: dict[str, Captured | CandidateError] = {}
+        self._begun: tuple[Command, Started, State] | None = None  # nobody has asked for it yet
+        self._kept = AsyncExitStack()  # the container of what was begun, also when it has ended
 
     async def run(self, command: Command) -> SandboxResult:
         """Run one command to its end. Raises SandboxError when the engine failed or the session was stopped."""
@@ -90,20 +94,54 @@ class DockerSession:
             for number in command.channels.keys() & {INPUT, OUTPUT}:
                 command.channels[number].close()  # taken over, whatever became of the command
 
-    async def _run(self, command: Command) -> SandboxResult:
-        self._idle = anyio.Event()
+    async def begin(self, command: Command) -> None:
+        """Start now what `run` will be asked for. Raises SandboxError, ConfigError."""
+        async with AsyncExitStack() as stack:
+            started = await stack.enter_async_context(self._container(command))
+            self._begun = command, started, await wait_until_up(started)
+            self._kept = stack.pop_all()
+
+    async def fill(self, seeds: Mapping[str, Path]) -> None:
+        """Fill scratch directories nobody has used yet. Raises SandboxError."""
+        for scratch in self._spec.scratches:
+            if self._holder is not None and (seed := seeds.get(scratch.target)) is not None:
+                check_seed(seed)
+                await self._holder.fill(scratch, seed, self._spec.user)
+
+    async def intact(self) -> bool:
+        """Whether what was prepared is still there, awake, and was never started again."""
+        try:
+            if self._holder is not None:
+                await self._holder.check()
+            if self._begun is not None:
+                _, started, before = self._begun
+                now = await inspect(self._engine.client, started.name)
+                return started.process.alive and now.awake and (now.pid, now.started) == (before.pid, before.started)
+        except InfrastructureError:
+            return False
+        return not self._stopped
+
+    def _container(self, command: Command) -> AbstractAsyncContextManager[Started]:
         self._commands += 1
         name = self._owner.container(str(self._commands))
+        engine = self._engine
+        return container(engine.client, self._place, self._spec, command, name, self._switch, engine.ledger)
+
+    async def _run(self, command: Command) -> SandboxResult:
+        self._idle = anyio.Event()
+        begun, self._begun = self._begun, None
         try:
             with anyio.CancelScope() as self._running:
-                client, account = self._engine.client, Account(self._engine.ledger, name)
-                try:
-                    async with Removal(client, name, self._switch):
-                        place = replace(self._place, group=account.parent)
-                        ran = await run_command(client, place, self._spec, command, name, account)
-                finally:
-                    await account.remove()
+                if begun is not None and command.continues(begun[0]):
+                    # Its container goes with the session: removing it is nothing anybody should wait for now.
+                    return self._result(await watch_command(begun[1], self._spec.limits, command))
+                await self._kept.aclose()
+                async with self._container(command) as started:
+                    ran = await watch_command(started, self._spec.limits, command)
                 return self._result(ran)
+        except NoAnswer:
+            self._switch.forsake()
+            raise
         finally:
             self._running = None
             self._idle.set()
@@ -135,6 +173,9 @@ class DockerSession:
             self._running.cancel()
             with anyio.CancelScope(shield=True):
                 await self._idle.wait()
+        if self._begun is not None:
+            self._begun = None
+            await self.release()
 
     def scratch(self, target: str) -> int:
         """A descriptor on the captured tree. Raises CandidateError if it could not be captured, SandboxError."""
@@ -147,6 +188,10 @@ class DockerSession:
     def listener(self, port: int) -> socket.socket:
         """The socket on which the sandbox's connections to this port arrive. Raises SandboxError."""
         return self._listeners.at(port)
+
+    async def release(self) -> None:
+        """Remove the container of what was begun. Idempotent."""
+        await self._kept.aclose()
 
     def close(self) -> None:
         """Give up the captured trees."""
@@ -168,7 +213,7 @@ class DockerSession:
     def _usage(self, ran: Ran) -> Usage:
         # A kernel of its own has threads beside those of the command, which nobody can tell apart from outside.
         peak_pids = ran.used.processes(OWN_PROCESSES) if self._engine.runtime is None else None
-        return Usage(ran.state.wall_seconds, ran.used.cpu_seconds, ran.used.peak_memory, peak_pids)
+        return Usage(ran.wall_seconds, ran.used.cpu_seconds, ran.used.peak_memory, peak_pids)
 
     def _result(self, ran: Ran) -> SandboxResult:
         stdout, stderr = ran.supervisor.outputs()
@@ -222,6 +267,7 @@ async def open_session(engine: Engine, spec: SandboxSpec, image: Image) -> Async
             yield session
         finally:
             await session.end()
+            await session.release()
 
 
 async def _start_listening(

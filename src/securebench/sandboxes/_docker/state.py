@@ -26,6 +26,12 @@ class State:
     started: datetime | None
     finished: datetime | None
     removed: bool = False  # or about to be
+    paused: bool = False
+
+    @property
+    def awake(self) -> bool:
+        """Whether what is in it can do something now."""
+        return self.running and not self.paused and not self.removed
 
     @property
     def wall_seconds(self) -> float:
@@ -55,6 +61,7 @@ async def inspect(client: Client, name: str) -> State:
             started=_time(str(found["StartedAt"])),
             finished=_time(str(found["FinishedAt"])),
             removed=str(found.get("Status", "")) in _GOING,
+            paused=bool(found.get("Paused", False)),
         )
     except (KeyError, ValueError) as error:
         raise SandboxError(f"{doing}: the engine's answer lacks {error}") from error

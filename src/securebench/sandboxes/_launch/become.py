@@ -22,6 +22,7 @@ _IGNORE = (1).to_bytes(8, "little") + bytes(56)
 _DEFAULT = bytes(64)
 
 libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)  # told once: a fork server's processes call it often
 
 
 def check(result: int, what: str) -> None:
@@ -32,7 +33,7 @@ def check(result: int, what: str) -> None:
 
 
 def prctl(option: int, value: int = 0, third: int = 0) -> int:
-    return int(libc.prctl(option, ctypes.c_ulong(value), ctypes.c_ulong(third), ctypes.c_ulong(0), ctypes.c_ulong(0)))
+    return int(libc.prctl(option, value, third, 0, 0))
 
 
 def reset_signals(ignored: tuple[int, ...] = ()) -> None:
@@ -105,10 +106,7 @@ class _Program(ctypes.Structure):
 
 def load_filter(program: bytes) -> None:
     loaded = _Program(len(program) // 8, program)
-    check(
-        libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(2), ctypes.byref(loaded), ctypes.c_ulong(0), ctypes.c_ulong(0)),
-        "load the system call filter",
-    )
+    check(prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(loaded)), "load the system call filter")
 
 
 def execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:

@@ -48,7 +48,7 @@ def _null() -> int:
     return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 
-def _real(fds: Iterable[int]) -> list[int]:
+def real(fds: Iterable[int]) -> list[int]:
     """Descriptors that can be sent; `subprocess.DEVNULL` is a number that only `subprocess` understands."""
     return [_null() if fd == subprocess.DEVNULL else fd for fd in fds]
 
@@ -76,7 +76,7 @@ def spawn(program: Program) -> Handle:
     head = [str(program.uid), ignored]
     items = [*map(str.encode, head), program.limits, numbers.encode(), str(len(program.argv)).encode()]
     items += [os.fsencode(word) for word in (*program.argv, *env)]
-    fds = [*_real(fd for _, fd in program.descriptors), *program.groups]
+    fds = [*real(fd for _, fd in program.descriptors), *program.groups]
     return _spawner().ask(b"S", _wire.pack(items), fds)
 
 
@@ -109,6 +109,7 @@ class Launcher:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._process: Handle | None = None
+        self._sweeping = False
 
     @classmethod
     def start(cls, kind: bytes) -> Launcher:
@@ -128,6 +129,11 @@ class Launcher:
     def pid(self) -> int:
         """Its number on the host, known once it was prepared."""
         return -1 if self._process is None else self._process.pid
+
+    @property
+    def awake(self) -> bool:
+        """Whether it is there and could answer."""
+        return self._process is not None and self._process.awake
 
     async def greet(self) -> None:
         """Wait until it is there. Raises SandboxError."""
@@ -155,7 +161,7 @@ class Launcher:
         numbers = " ".join(str(number) for number, _ in request.channels).encode()
         words = [os.fsencode(word) for word in (*request.argv, *request.env)]
         items = [os.fsencode(request.cwd), str(len(request.argv)).encode(), request.limits, numbers, *words]
-        self.send(b"R", items, _real([*request.stdio, *(fd for _, fd in request.channels), *request.groups]))
+        self.send(b"R", items, real([*request.stdio, *(fd for _, fd in request.channels), *request.groups]))
         with anyio.move_on_after(_BEGIN_SECONDS, shield=True):
             answer, _ = await self.receive()
             return int(answer[1])
@@ -167,6 +173,7 @@ class Launcher:
 
     def sweep(self) -> None:
         """Kill every process the session's commands started."""
+        self._sweeping = True
         self.send(b"K", [], [])
 
     async def finished(self) -> Finished:
@@ -186,8 +193,10 @@ class Launcher:
             self._process = None
 
     async def close(self) -> None:
-        """End the launcher. Idempotent."""
-        if self._process is not None:
+        """End the launcher. Idempotent.
+
+        Not by a signal after a sweep: it has to reap the process it sweeps with, or the namespace never ends."""
+        if self._process is not None and not self._sweeping:
             self._process.kill()
         await self.dismiss()
 
@@ -236,7 +245,11 @@ class Spawner:
         if answer is None:
             raise SandboxError("the process that starts sandboxes ended")
         said, made = answer
-        return Handle(int(said.split()[1]), made[0])
+        pid = int(said.split()[1])
+        if not made:
+            os.kill(pid, signal.SIGKILL)  # nobody could tell when it ends
+            raise SandboxError("no descriptor was left for a process that was started")
+        return Handle(pid, made[0])
 
     @property
     def alive(self) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -30,9 +31,10 @@ from securebench.sandboxes.base import (
 )
 from securebench.verifiers.base import Assurance
 from securebench.verifiers.checkers.hall import Hall, Seen, hold
-from securebench.verifiers.checkers.tools import TOOLS, lay_out, real_python, stand_ins
+from securebench.verifiers.checkers.tools import TOOLS, lay_out, real_python, stand_ins, tool_mounts
 from securebench.verifiers.checkers.view import CheckerView, checker_view
 from securebench.verifiers.host_tools import host_sandbox
+from securebench.verifiers.shared_files import SharedFiles, shared_directory
 from securebench.verifiers.tree_room import disk_for
 from securebench.workspaces.copying import copy_pack_file
 from securebench.workspaces.limits import MaterializationLimits, WorkspaceBudget
@@ -58,6 +60,7 @@ class Bench:
     assurance: Assurance = Assurance.ISOLATED
     timeout_seconds: float | None = None
     capabilities: frozenset[str] = frozenset()
+    shared: SharedFiles | None = None
 
     def __post_init__(self) -> None:
         if self.environment.workdir == "/":
@@ -67,20 +70,36 @@ class Bench:
         """The checker to its end: beside the workspace where it is `shared_process`, elsewhere otherwise. Raises
         PackError, SandboxError, SandboxUnavailable."""
         disk_for(self.tree, self.environment)
-        if self.assurance is Assurance.SHARED_PROCESS:
-            spec = await to_thread.run_sync(self._shared_spec)
+        async with self._shown() as shown:
+            if self.assurance is Assurance.SHARED_PROCESS:
+                spec = await to_thread.run_sync(self._worker_spec, shown)
 
-            async def same() -> SandboxSpec:
-                return spec
+                async def same() -> SandboxSpec:
+                    return spec
 
-            return await hold(Hall(sandbox, spec, sandbox, same, self.seconds), self._start())
+                return await hold(Hall(sandbox, spec, sandbox, same, self.seconds), self._start())
 
-        async def worker() -> SandboxSpec:
-            return await to_thread.run_sync(self._worker_spec)
+            async def worker() -> SandboxSpec:
+                return await to_thread.run_sync(self._worker_spec)
 
-        host = await host_sandbox(sandbox)
-        spec = await to_thread.run_sync(self._checker_spec)
-        return await hold(Hall(host, spec, sandbox, worker, self.seconds, real_python()), self._start())
+            host = await host_sandbox(sandbox)
+            spec = await to_thread.run_sync(self._checker_spec, shown)
+            return await hold(Hall(host, spec, sandbox, worker, self.seconds, real_python()), self._start())
+
+    @asynccontextmanager
+    async def _shown(self) -> AsyncIterator[tuple[Mount, ...]]:
+        """What a checker sees besides the workspace, the same for every candidate. In the worker nothing stands in."""
+        workdir, isolated = self.environment.workdir, self.assurance is not Assurance.SHARED_PROCESS
+        tests = shared_directory(self.shared, ("tests", self.files), self._lay_tests)
+        tools = partial(lay_out, workdir, DATA, isolated)
+        async with (
+            tests as tests_made,
+            shared_directory(self.shared, ("tools", workdir, isolated), tools) as tools_made,
+            shared_directory(self.shared, "logs", _lay_logs) as logs,
+        ):
+            yield (
+                Bind(tests_made, TESTS), Scratch(LOGS, 16 * MIB, logs), *tool_mounts(tools_made, isolated)
+            )  # fmt: skip
 
     @property
     def seconds(self) -> float:
@@ -106,22 +125,15 @@ class Bench:
             },
         }
 
-    def _checker_spec(self) -> SandboxSpec:
+    def _checker_spec(self, shown: tuple[Mount, ...]) -> SandboxSpec:
         view = self.view
         live = data = self._made("live")
         self.store.materialize(view.live, live)
         if view.data is not None:
             data = self._made("data")
             self.store.materialize(view.data, data)
-        mounts: tuple[Mount, ...] = (
-            Bind(live, self.environment.workdir),
-            Bind(data, DATA),
-            Bind(self._tests(), TESTS),
-            self._logs(),
-            *lay_out(self._made("tools"), self.environment.workdir, DATA),
-        )
         return SandboxSpec(
-            mounts=mounts,
+            mounts=(Bind(live, self.environment.workdir), Bind(data, DATA), *shown),
             cwd=TESTS,
             env={"PATH": _PATH},
             network=Network.LOOPBACK,
@@ -129,6 +141,7 @@ class Bench:
         )
 
     def _worker_spec(self, more: tuple[Mount, ...] = ()) -> SandboxSpec:
+        """The workspace writable and executable; with `more`, the checker beside it."""
         environment, defaults = self.environment, Limits()
         seed = self._made("worker")
         self.store.materialize(self.tree, seed)
@@ -147,14 +160,8 @@ class Bench:
             capabilities=self.capabilities,
         )
 
-    def _shared_spec(self) -> SandboxSpec:
-        """The checker in the worker: one sandbox, the workspace writable and executable."""
-        tools = lay_out(self._made("tools"), self.environment.workdir, DATA, stand_in=False)
-        return self._worker_spec((Bind(self._tests(), TESTS), self._logs(), *tools))
-
-    def _tests(self) -> Path:
+    def _lay_tests(self, directory: Path) -> None:
         """The checker and its files, as they lie in `/tests`."""
-        directory = self._made("tests")
         budget = WorkspaceBudget(MaterializationLimits())
         with _fs.open_directory(directory) as root:
             for file in self.files:
@@ -162,12 +169,6 @@ class Bench:
                     copy_pack_file(file, root, tests_place(file.mount), budget)
                 except (_fs.UnsafeEntry, FileExistsError) as error:
                     raise PackError(f"task {self.task_id}: {error}") from error
-        return directory
-
-    def _logs(self) -> Scratch:
-        logs = self._made("logs")
-        (logs / "verifier").mkdir()
-        return Scratch(LOGS, 16 * MIB, logs)
 
     def _head(self, digest: str) -> bytes:
         return next(self.store.chunks(digest), b"")[:_HEAD]
@@ -176,6 +177,10 @@ class Bench:
         (directory := self.staging / name).mkdir()
         directory.chmod(0o755)
         return directory
+
+
+def _lay_logs(directory: Path) -> None:
+    (directory / "verifier").mkdir()
 
 
 def tests_place(mount: PurePosixPath) -> PurePosixPath:

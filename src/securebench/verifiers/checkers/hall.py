@@ -45,11 +45,11 @@ class Hall:
 class CheckerProgram(RoomProgram):
     """The concierge, under an interpreter that is not a stand-in."""
 
-    python: str
+    interpreter: str
 
     @property
-    def argv(self) -> tuple[str, ...]:
-        return (self.python, "-I", "-S", "-B", "-c", self.text, "0", "1")
+    def command(self) -> Command:
+        return Command((self.interpreter, *self.python.argv[1:]))
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 
 from securebench import _json
-from securebench.sandboxes.base import Bind
-from securebench.verifiers.rooms.files import one_file
+from securebench.sandboxes.base import Bind, PythonProgram
+from securebench.verifiers.rooms.files import CHANNEL, program
 from securebench.verifiers.rooms.libraries import pytest_mounts
 
 TOOLS, SDK = "/securebench/tools", "/securebench/sdk"
@@ -23,13 +23,14 @@ INTERPRETERS = tuple(_NAMES.split())
 """Programs that can be made to execute what they read. `jq` and `ed` are here for their modules and `!`."""
 _INSIDE = Path(__file__).parent / "inside"
 _DIRECTORIES = ("/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin")
+_WATCH = ("places.json", "bash_env", "site")
 _NOTHING_TO_DO = ("apt-get", "apt", "pip", "pip3", "apk", "dnf", "yum")
 
 
 @cache
-def concierge_program() -> str:
+def concierge_program() -> PythonProgram:
     """What holds the channel in the test sandbox."""
-    return one_file(("codec", "inside/pipe", "../checkers/inside/concierge"))
+    return program((*CHANNEL, "verifiers.checkers.inside.concierge"))
 
 
 @cache
@@ -55,10 +56,9 @@ def real_python() -> str:
     return f"{TOOLS}/real/{stand_ins()['python3'].name}"
 
 
-def lay_out(staging: Path, workdir: str, data: str, stand_in: bool = True) -> tuple[Bind, ...]:
-    """Write the tools into an empty directory of ours; what to mount where. Without `stand_in` interpreters are what
-    they are, for a checker that shares the worker."""
-    interpreters = stand_ins() if stand_in else {}
+def lay_out(workdir: str, data: str, stand_in: bool, staging: Path) -> None:
+    """Write the tools into an empty directory of ours. Without `stand_in` interpreters are what they are, for a checker
+    that shares the worker."""
     real = real_python() if stand_in else "python3"
     first = f"#!{real} -ISB\n"
     tools, sdk = staging / "tools", staging / "sdk/securebench"
@@ -81,9 +81,16 @@ def lay_out(staging: Path, workdir: str, data: str, stand_in: bool = True) -> tu
     for name in ("line", "worker"):
         _write(sdk / f"{name}.py", (_INSIDE / f"{name}.py").read_text("utf-8"), 0o444)
     _write(sdk / "__init__.py", '"""For checkers: `from securebench import worker`."""\n', 0o444)
-    targets = set(interpreters.values())
+    if stand_in:
+        _watch(tools, workdir, data)
+
+
+def tool_mounts(staging: Path, stand_in: bool) -> tuple[Bind, ...]:
+    """What to mount where of what `lay_out` wrote."""
+    targets = set(stand_ins().values()) if stand_in else set()
+    tools = staging / "tools"
     return (
-        *(_watch(tools, workdir, data) if stand_in else ()),
+        *(Bind(tools / name, f"{TOOLS}/{name}") for name in (_WATCH if stand_in else ())),
         Bind(tools / "bin", f"{TOOLS}/bin"),
         Bind(tools / "forward", f"{TOOLS}/forward"),
         Bind(tools / "check_pytest.py", f"{TOOLS}/check_pytest.py"),
@@ -94,7 +101,7 @@ def lay_out(staging: Path, workdir: str, data: str, stand_in: bool = True) -> tu
     )
 
 
-def _watch(tools: Path, workdir: str, data: str) -> tuple[Bind, ...]:
+def _watch(tools: Path, workdir: str, data: str) -> None:
     """What stand-ins need to know, and what they load into interpreters that run here."""
     interpreters = stand_ins()
     names = {name: path.name for name, path in interpreters.items()}
@@ -110,7 +117,6 @@ def _watch(tools: Path, workdir: str, data: str) -> tuple[Bind, ...]:
     for name in INTERPRETERS:
         if name not in interpreters:  # the worker may have it
             (tools / "bin" / name).symlink_to("../forward")
-    return tuple(Bind(tools / name, f"{TOOLS}/{name}") for name in ("places.json", "bash_env", "site"))
 
 
 _UV = """#!/bin/sh

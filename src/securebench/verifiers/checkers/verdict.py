@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from securebench import _json
 from securebench.verifiers.checkers.hall import Seen
 from securebench.verifiers.suites.observations import read_report
 
@@ -22,13 +23,13 @@ class CheckerVerdict:
     stderr: str = ""
 
 
-def judge_checker(source: str, seen: Seen) -> CheckerVerdict:
+def judge_checker(source: str, seen: Seen, must_reward: bool = False) -> CheckerVerdict:
     """It passes only if
 
     1. the checker came to its own end with exit code 0,
     2. where pytest ran, it reported its end, at least one test, and every test as passed; a checker of source pytest
        must have run it,
-    3. where the checker wrote a reward, it is 1.
+    3. where the checker wrote a reward, as text or as JSON, it is 1; with `must_reward` it wrote one.
     """
     end = seen.end
     if end is None:
@@ -46,8 +47,7 @@ def judge_checker(source: str, seen: Seen) -> CheckerVerdict:
             problem = f"{sum(o != 'passed' for o in outcomes)} of {len(outcomes)} tests did not pass"
     elif source == "pytest":
         problem = problem or "the checker never ran pytest"
-    if end.get("reward") is not None and not _is_one(end["reward"]):
-        problem = problem or "the checker wrote a reward that is not 1"
+    problem = problem or _fault_in_reward(end.get("reward"), end.get("rewards"), must_reward)
     return CheckerVerdict(problem is None, problem or "", outcomes, stdout, stderr)
 
 
@@ -61,8 +61,27 @@ def _runs(report: bytes) -> list[bytes]:
     return [part for part in parts if part]
 
 
+def _fault_in_reward(text: Any, document: Any, must_reward: bool) -> str | None:
+    if text is None and document is None:
+        return "the checker wrote no reward" if must_reward else None
+    if (text is not None and not _is_one(text)) or (document is not None and not _says_one(document)):
+        return "the checker wrote a reward that is not 1"
+    return None
+
+
 def _is_one(reward: Any) -> bool:
     return isinstance(reward, bytes) and reward.strip() in {b"1", b"1.0"}
+
+
+def _says_one(document: Any) -> bool:
+    """Of several rewards the one of that name counts; without it, all do."""
+    try:
+        value = _json.loads(document)
+    except (_json.JsonError, TypeError):
+        return False
+    rewards = value if isinstance(value, dict) else {}
+    counted = [rewards["reward"]] if "reward" in rewards else list(rewards.values())
+    return bool(counted) and all(isinstance(one, int | float) and one == 1 for one in counted)
 
 
 def _text(data: Any) -> str:

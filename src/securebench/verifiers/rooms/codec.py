@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import builtins
 import struct
-from typing import Any, Callable, Optional  # noqa: UP035 — Python 3.8 runs this
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any, Callable, Optional  # noqa: UP035 — Python 3.8 runs this
+
+    Keep = Callable[[Any], Any]
+    """Turns what is not plain into an `Opaque`, a `Thrown` or other plain data; raises CodecError when it cannot."""
+    Find = Callable[[Any], Any]
+    """Turns an `Opaque`, `Thrown` or `ThrownType` that arrived into an object; raises CodecError when there is none."""
 
 MAX_FRAME = 16 * 1024 * 1024
 MAX_DEPTH = 120
@@ -60,12 +68,6 @@ class ThrownType:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-
-
-Keep = Callable[[Any], Any]
-"""Turns what is not plain into an `Opaque`, a `Thrown` or other plain data; raises CodecError when it cannot."""
-Find = Callable[[Any], Any]
-"""Turns an `Opaque`, `Thrown` or `ThrownType` that arrived into an object; raises CodecError when there is none."""
 
 
 def refuse(value: Any) -> Any:

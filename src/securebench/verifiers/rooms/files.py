@@ -3,54 +3,38 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
-_HERE = Path(__file__).parent
-_PACKAGE = "securebench.verifiers.rooms."
-_SHARED = ("codec", "inside/pipe", "inside/late_site")
-_WORKER = (*_SHARED, "inside/worker")
+from securebench._one_file import call_main, our_modules
+from securebench.sandboxes.base import PythonProgram
+
+PREFIX = "room_"
+_HERE = "verifiers.rooms."
+CHANNEL = (_HERE + "codec", _HERE + "inside.pipe")
+_SHARED = (*CHANNEL, _HERE + "inside.late_site")
+_WORKER = (*_SHARED, _HERE + "inside.worker")
 _DRIVER = (
     *_SHARED,
-    "inside/remote",
-    "inside/foreign_code",
-    "inside/record",
-    "inside/names",
-    "inside/suite",
-    "inside/cases",
-    "inside/under_pytest",
-    "inside/driver",
+    *(
+        f"{_HERE}inside.{name}"
+        for name in ("remote", "foreign_code", "record", "names", "suite", "cases", "under_pytest", "driver")
+    ),
 )
 
-_LOADER = """import sys, types
-def load(name, source):
-    module = types.ModuleType(name)
-    sys.modules[name] = module
-    exec(compile(source, name, "exec"), module.__dict__)
-"""
-
 
 @cache
-def worker_program() -> str:
+def worker_program() -> PythonProgram:
     """What runs beside the candidate's code."""
-    return one_file(_WORKER)
+    return program(_WORKER, _HERE + "inside.rehearsal_worker")
 
 
 @cache
-def driver_program() -> str:
+def driver_program() -> PythonProgram:
     """What runs the tests."""
-    return one_file(_DRIVER)
+    return program(_DRIVER, _HERE + "inside.rehearsal_driver")
 
 
-def one_file(modules: tuple[str, ...]) -> str:
-    """The modules in this order, each in its own namespace, and a call of the last one's `main`."""
-    parts = [_LOADER]
-    for module in modules:
-        source = (_HERE / f"{module}.py").read_text(encoding="utf-8")
-        source = source.replace(_PACKAGE + "inside.", "room_").replace(_PACKAGE, "room_")
-        parts.append(f"load({_name(module)!r}, {source!r})\n")
-    parts.append(f"sys.modules[{_name(modules[-1])!r}].main()\n")
-    return "".join(parts)
-
-
-def _name(module: str) -> str:
-    return "room_" + module.rpartition("/")[2]
+def program(modules: tuple[str, ...], *rehearsal: str) -> PythonProgram:
+    """These modules, and a call of the last one's `main`; it talks on its standard input and output."""
+    ours = our_modules((*modules, *rehearsal), PREFIX)
+    ours, more = ours[: len(modules)], ours[len(modules) :]
+    return PythonProgram(ours, call_main(ours), ("0", "1"), more)

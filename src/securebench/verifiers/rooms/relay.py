@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from securebench._tasks import one_error
+from securebench._tasks import fault_first
 from securebench.errors import FailureReason, PackError, SandboxError
 from securebench.sandboxes.base import Outcome, Sandbox, SandboxResult, SandboxSpec
 from securebench.verifiers.rooms.codec import CodecError, decode, encode
@@ -75,7 +75,7 @@ class Conversation:
 async def converse(rooms: Rooms, start: Mapping[str, Any], source: str, meter: Meter) -> Conversation:
     """Run one suite. Raises PackError and SandboxError for what is not the candidate's doing."""
     seen = Conversation()
-    async with one_error(), anyio.create_task_group() as tasks:
+    async with fault_first(), anyio.create_task_group() as tasks:
         relay = _Relay(rooms, source, meter, seen, tasks)
         try:
             await relay.run(start)
@@ -93,8 +93,12 @@ class _Relay:
         self.asked = False  # whether candidate code has had a part of the time
         self.told = False  # whether bytes of the candidate's were given to the tests
         self.tests = self._open(rooms.tests, RoomProgram("test room", driver_program()))
-        self.next_worker: Room | None = self._open_worker()
         self.worker: Room | None = None
+        try:
+            self.next_worker: Room | None = self._open_worker()
+        except SandboxError:
+            self.tests.forget()
+            raise
 
     def _open(self, spec: SandboxSpec, program: RoomProgram) -> Room:
         room = Room(self.rooms.sandbox, spec, program)
@@ -201,9 +205,9 @@ class _Relay:
         return answer
 
     async def _ended(self) -> None:
-        """The worker's channel has ended: why, as seen from outside."""
+        """The worker's channel has ended: why, as seen from outside. Raises the host's fault where it was one."""
         assert self.worker is not None  # noqa: S101
-        await self.worker.wait_ended()
+        await _told(self.worker)
         result = self.worker.result
         outcome = result.outcome if result is not None else None
         if outcome is Outcome.OUT_OF_MEMORY:
@@ -237,9 +241,12 @@ class _Relay:
             raise _not_up(room) from None
 
     async def _broke_down(self, error: Exception) -> None:
-        """The test room ended, was silent for too long, or sent what no test room sends."""
+        """The test room ended, was silent for too long, or sent what no test room sends. Raises the host's fault where
+        it was one."""
         if self.seen.faults:
             return  # the worker's doing came first
+        if isinstance(error, RoomEnded):
+            await _told(self.tests)
         silent = isinstance(error, RoomSilent)
         if not self.told and not (silent and self.asked):
             await self.tests.wait_ended()
@@ -248,6 +255,14 @@ class _Relay:
             self._fault(FailureReason.WORKER_TIMEOUT, "the tests did not come to an end in time")
         else:
             self._fault(FailureReason.WRONG_ANSWER, "the tests broke down on what the candidate returned")
+
+
+async def _told(room: Room) -> None:
+    """How a room ended whose channel has ended. Raises the host's fault: what a sandbox was lost by is nothing that
+    can be done from within, and where memory ran out there is a result that says so."""
+    await room.wait_ended()
+    if room.error is not None:
+        raise room.error
 
 
 def _report(said: Any) -> Mapping[str, Any]:

@@ -5,17 +5,17 @@ a frame may be, or comes when it is not the room's turn, never reaches anybody."
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
-from securebench.errors import InfrastructureError
-from securebench.sandboxes.base import Command, Sandbox, SandboxResult, SandboxSpec
+from securebench.errors import InfrastructureError, SandboxError
+from securebench.sandboxes.base import Command, PythonProgram, Sandbox, SandboxResult, SandboxSpec
 from securebench.verifiers.rooms.codec import MAX_FRAME, CodecError, Frames, frame
 
-PYTHON = ("python3", "-I", "-S", "-B", "-c")
 _CHUNK = 1 << 18
 _LAST_SECONDS = 2.0
 
@@ -33,22 +33,26 @@ class RoomProgram:
     """A Python program that talks on its standard input and output."""
 
     name: str
-    text: str
+    python: PythonProgram
 
     @property
-    def argv(self) -> tuple[str, ...]:
-        return (*PYTHON, self.text, "0", "1")
+    def command(self) -> Command:
+        return Command(self.python.argv, python=self.python)
 
 
 class Room:
     """A room. `live` runs it to its end, in a task of its own; the rest is for whoever talks with it."""
 
     def __init__(self, sandbox: Sandbox, spec: SandboxSpec, program: RoomProgram) -> None:
+        """Raises SandboxError where this process has no descriptors left."""
         self.name = program.name
         self._sandbox, self._spec, self._program = sandbox, spec, program
-        self._ours, self._theirs = socket.socketpair()
+        try:
+            self._ours, self._theirs = socket.socketpair()
+        except OSError as error:
+            raise SandboxError(f"no channel for the {self.name}: {error.strerror}") from error
         self._ours.setblocking(False)
-        self._frames = Frames(MAX_FRAME + 1)
+        self._line = Line(self._ours, Frames(MAX_FRAME + 1))
         self._scope = anyio.CancelScope()
         self._ended = anyio.Event()
         self.result: SandboxResult | None = None
@@ -56,7 +60,7 @@ class Room:
 
     async def live(self) -> None:
         """Open the sandbox, run the program, and leave nothing. Its own faults are in `error`."""
-        command = Command(self._program.argv, channels={0: self._theirs, 1: self._theirs})
+        command = replace(self._program.command, channels={0: self._theirs, 1: self._theirs}, waits=True)
         try:
             with self._scope:
                 async with self._sandbox.open(self._spec) as session:
@@ -69,13 +73,24 @@ class Room:
 
     async def send(self, payload: bytes, until: float) -> None:
         """Raises RoomEnded, RoomSilent when it does not take the bytes before `until`."""
-        view = memoryview(frame(payload))
+        data = frame(payload)
+        try:
+            sent = self._ours.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            raise RoomEnded from None
+        if sent < len(data):
+            await self._send_rest(memoryview(data)[sent:], until)
+
+    async def _send_rest(self, view: memoryview, until: float) -> None:
         with anyio.move_on_at(_on_clock(until)):
             while view:
+                await anyio.wait_writable(self._ours)
                 try:
                     view = view[self._ours.send(view) :]
                 except BlockingIOError:
-                    await anyio.wait_writable(self._ours)
+                    continue
                 except OSError:
                     raise RoomEnded from None
             return
@@ -83,29 +98,28 @@ class Room:
 
     async def receive(self, until: float) -> bytes:
         """The next message. Raises RoomEnded, RoomSilent, and CodecError for one that is too long."""
-        with anyio.move_on_at(_on_clock(until)):
-            while (message := self._frames.next()) is None:
-                await anyio.wait_readable(self._ours)
-                self._take()
-            return message
-        raise RoomSilent
+        while (message := self._line.next()) is None:
+            if not await self._line.heard(until):
+                raise RoomSilent
+        return message
 
     def has_spoken(self) -> bool:
         """Whether bytes are there that nobody asked for."""
-        try:
-            self._take()
-        except (RoomEnded, CodecError):
-            return bool(self._frames.buffer)
-        return bool(self._frames.buffer)
+        return self._line.has_bytes()
 
     async def leave(self, patience: float) -> None:
         """Hang up, give it a moment to end by itself, then end it. Idempotent."""
-        self._ours.close()
+        self._line.close()
         with anyio.move_on_after(patience):
             await self._ended.wait()
         self._scope.cancel()
         with anyio.CancelScope(shield=True):
             await self._ended.wait()
+
+    def forget(self) -> None:
+        """Close its channel, where it has not begun to live and never will."""
+        self._line.close()
+        self._theirs.close()
 
     async def wait_ended(self) -> bool:
         """Whether it ends by itself within a moment; then `result` or `error` says how."""
@@ -113,16 +127,83 @@ class Room:
             await self._ended.wait()
         return self._ended.is_set()
 
-    def _take(self) -> None:
+
+class Line:
+    """What arrives from a room, listened to all the time: waiting for it anew for every message would cost more than
+    all the rest. Bytes are taken in as they come, at most a message and a piece ahead of who reads them."""
+
+    def __init__(self, channel: socket.socket, frames: Frames) -> None:
+        self._channel, self._frames = channel, frames
+        self._loop = asyncio.get_running_loop()
+        self._waiting: asyncio.Future[bool] | None = None
+        self._listening = False
+        self._over: Exception | None = None  # what is to be raised when all that came before it was read
+
+    def next(self) -> bytes | None:
+        """The next message, None while there is none. Raises RoomEnded, CodecError."""
+        message = self._frames.next()
+        if message is None and self._over is not None:
+            raise self._over
+        return message
+
+    async def heard(self, until: float) -> bool:
+        """Wait for more; false when none came before `until`."""
+        self._listen()
+        self._waiting = self._loop.create_future()
+        timer = self._loop.call_later(max(0.0, until - time.monotonic()), self._wake, False)
         try:
-            data = self._ours.recv(_CHUNK)
+            return await self._waiting
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def has_bytes(self) -> bool:
+        """Whether there are bytes, of a message or of a part of one."""
+        self._take()
+        return bool(self._frames.buffer)
+
+    def close(self) -> None:
+        """Hang up. Idempotent."""
+        self._rest()
+        self._over = RoomEnded()
+        self._channel.close()
+
+    def _listen(self) -> None:
+        if not self._listening:
+            self._loop.add_reader(self._channel.fileno(), self._arrived)
+            self._listening = True
+
+    def _rest(self) -> None:
+        if self._listening:
+            self._loop.remove_reader(self._channel.fileno())
+            self._listening = False
+
+    def _arrived(self) -> None:
+        self._take()
+        if len(self._frames.buffer) > _CHUNK and self._waiting is None:
+            self._rest()  # nobody asked for that much
+        self._wake(True)
+
+    def _wake(self, heard: bool) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(heard)
+
+    def _take(self) -> None:
+        if self._over is not None:
+            return
+        try:
+            data = self._channel.recv(_CHUNK)
+            if data:
+                self._frames.add(data)
+                return
+            self._over = RoomEnded()
         except BlockingIOError:
             return
+        except CodecError as error:
+            self._over = error
         except OSError:
-            raise RoomEnded from None
-        if not data:
-            raise RoomEnded
-        self._frames.add(data)
+            self._over = RoomEnded()
+        self._rest()
 
 
 def _on_clock(until: float) -> float:

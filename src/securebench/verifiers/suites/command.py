@@ -6,7 +6,7 @@ it runs beside candidate code, its exit code is the word of that process, and sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from anyio import to_thread
@@ -30,6 +30,7 @@ from securebench.sandboxes.base import (
 from securebench.verifiers.base import Assurance
 from securebench.verifiers.checkers.bench import TESTS, Bench, tests_place
 from securebench.verifiers.checkers.verdict import judge_checker
+from securebench.verifiers.shared_files import SharedFiles
 from securebench.verifiers.suites.broken import broken
 from securebench.verifiers.suites.evaluation import Control
 from securebench.verifiers.suites.repository_task import RepositoryTask
@@ -61,7 +62,12 @@ class CommandTask:
     environment: TaskEnvironment
     sandbox: Sandbox
     store: CandidateStore
+    shared: SharedFiles | None = None
     sabotage_fails: bool = False  # whether the broken reference fails, so that a broken candidate must
+
+    def over(self, store: CandidateStore) -> CommandTask:
+        """As `RepositoryTask.over`."""
+        return replace(self, repository=self.repository.over(store), store=store)
 
     @property
     def checker(self) -> tuple[str, ...] | None:
@@ -78,8 +84,7 @@ class CommandTask:
         if (fault := await self._beside(gold)) is not None:
             raise PackError(f"task {self.task_id}: the gold patch does not satisfy tests.command here: {fault}")
         fails = await self._beside(broken(self.repository, gold)) is not None
-        values = (self.task_id, self.repository, self.suite, self.files, self.environment, self.sandbox, self.store)
-        return CommandTask(*values, sabotage_fails=fails)
+        return replace(self, sabotage_fails=fails)
 
     async def judge(self, tree: Tree) -> CommandVerdict:
         """Raises SandboxError, PackError; whatever the code in the tree does is in the verdict."""
@@ -107,6 +112,7 @@ class CommandTask:
                 environment=self.environment,
                 staging=directory,
                 timeout_seconds=self.suite.timeout_seconds,
+                shared=self.shared,
             )
             seen = await bench.run(self.sandbox)
         found = judge_checker("script", seen)

@@ -36,6 +36,9 @@ def read_id(kind: str, text: str, task_id: str) -> TestId:
 
 
 def _is_path(text: str) -> bool:
+    """Whether it is a file beneath the repository, and one that a runner does not take for an option."""
+    if text.startswith(("-", "@")):
+        return False
     try:
         relative_path(text)
     except ValueError:

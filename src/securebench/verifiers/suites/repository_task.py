@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 from random import Random
@@ -70,6 +70,12 @@ class RepositoryTask:
         entries = (ready.get(self.place(name)) for name in names)
         found = {entry.path for entry in entries if entry is not None and entry.kind is not EntryKind.DIRECTORY}
         return frozenset(found.difference(() if self.gold is None else delta_between(self.pristine, self.gold).paths))
+
+    def over(self, store: CandidateStore) -> RepositoryTask:
+        """The same task over another store, which has all that this one's has."""
+        task = replace(self, store=store)
+        vars(task)["_named"] = self._named  # looked for once
+        return task
 
     def ready(self, tree: Tree) -> Tree:
         """`tree` as the tests find it: set up, and the hidden tests restored last."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from anyio import to_thread
 
@@ -24,6 +26,7 @@ from securebench.sandboxes.base import (
     root_of,
 )
 from securebench.verifiers.rooms.libraries import INSIDE as LIBRARIES
+from securebench.verifiers.shared_files import SharedFiles, shared_directory
 from securebench.verifiers.suites.files import suite_file
 from securebench.verifiers.suites.observations import Report, read_report
 from securebench.verifiers.suites.staging import Staged
@@ -66,17 +69,18 @@ class SuitePlace:
     workdir: str  # of the suite, inside the sandbox
     timeout_seconds: float | None = None
     beside: tuple[str, ...] = ()  # directories of tests, from where modules are imported before all others of the tree
+    shared: SharedFiles | None = None
+    python: str = "python3"
 
     async def run(self, tree: Tree, staged: Staged) -> SuiteRun:
         """Raises SandboxError and StoreError; whatever the code in the tree does is in the run."""
-        async with staging() as place:
+        runner = shared_directory(self.shared, ("suite", staged.kind), partial(_write_runner, staged.kind))
+        async with staging() as place, runner as programs:
             (seed := place / "tree").mkdir()
             await to_thread.run_sync(self.store.materialize, tree, seed)
-            (runner := place / "suite.py").write_bytes(suite_file(staged.kind))
-            runner.chmod(0o444)
             mounts: tuple[Mount, ...] = (
                 Scratch(self.environment.workdir, disk_for(tree, self.environment), seed),
-                Bind(runner, f"{SUITE}/suite.py"),
+                Bind(programs / "suite.py", f"{SUITE}/suite.py"),
                 *self.libraries,
             )
             async with self.sandbox.open(self._spec(mounts, staged)) as session:
@@ -107,4 +111,9 @@ class SuitePlace:
             "files": sorted({test.file for test in staged.chosen}),
             "tests": [[test.file, test.name] for test in staged.chosen],
         }
-        return Command(("python3", "-I", "-B", f"{SUITE}/suite.py"), stdin=_json.dumps(job).encode())
+        return Command((self.python, "-I", "-B", f"{SUITE}/suite.py"), stdin=_json.dumps(job).encode())
+
+
+def _write_runner(kind: str, directory: Path) -> None:
+    (runner := directory / "suite.py").write_bytes(suite_file(kind))
+    runner.chmod(0o444)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import mmap
 import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from securebench.workspaces._git.objects import GITLINK, LINK, TREE, commit_tree_id, decode_tree
 from securebench.workspaces._git.pack_reader import PackLimits, PackReader
+from securebench.workspaces._git.pack_writer import PackWriter
 
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
 _HEADER = 1 << 20
@@ -45,13 +47,34 @@ class Bundle:
 
     def files(self, base_commit: str) -> Iterator[BundleFile]:
         """Everything in the tree of that commit, directories before what they hold."""
+        commit = self._commit(base_commit)
+        yield from self._tree(commit_tree_id(commit), b"", 0)
+
+    def objects(self, base_commit: str) -> Iterator[tuple[bytes, bytes]]:
+        """That commit and all objects of its tree, by kind and content; what is there twice comes twice."""
+        commit = self._commit(base_commit)
+        yield b"commit", commit
+        yield from self._objects(commit_tree_id(commit), 0)
+
+    def _objects(self, identity: bytes, depth: int) -> Iterator[tuple[bytes, bytes]]:
+        if depth > _DEPTH:
+            raise ValueError(f"nests directories more than {_DEPTH} deep")
+        tree = self._pack.read(identity, b"tree")
+        yield b"tree", tree
+        for item in decode_tree(tree):
+            if item.mode == TREE:
+                yield from self._objects(item.id, depth + 1)
+            elif item.mode != GITLINK:
+                yield b"blob", self._pack.read(item.id, b"blob")
+
+    def _commit(self, base_commit: str) -> bytes:
         if not _COMMIT.fullmatch(base_commit):
             raise ValueError(f"cannot be searched for base_commit {base_commit[:60]!r}; give the commit's id")
         found = self._pack.find(base_commit, b"commit")
         if len(found) != 1:
             how = "does not hold" if not found else "holds more than one"
             raise ValueError(f"{how} commit {base_commit}")
-        yield from self._tree(commit_tree_id(self._pack.read(found[0], b"commit")), b"", 0)
+        return self._pack.read(found[0], b"commit")
 
     def _tree(self, identity: bytes, path: bytes, depth: int) -> Iterator[BundleFile]:
         if depth > _DEPTH:
@@ -74,6 +97,19 @@ def open_bundle(path: Path, limits: PackLimits | None = None) -> Bundle:
             raise ValueError("is empty")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # goes when the bundle does
     return Bundle(memoryview(mapped), limits or PackLimits())
+
+
+def one_commit_bundle(bundle: Bundle, base_commit: str) -> bytes:
+    """A bundle of that commit alone: the same files under the same id, and nothing from before or after. The same
+    bytes every time. Raises ValueError."""
+    with tempfile.TemporaryFile() as file:
+        writer, commit = PackWriter(file), b""
+        for kind, data in bundle.objects(base_commit):
+            identity = writer.add(kind, data)
+            commit = commit or identity
+        writer.finish()
+        file.seek(0)
+        return SIGNATURES[0] + b"%s refs/heads/main\n\n" % commit.hex().encode() + file.read()
 
 
 def _pack_start(header: bytes) -> int:

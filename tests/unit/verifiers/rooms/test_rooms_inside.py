@@ -14,7 +14,7 @@ from securebench.verifiers.rooms.files import driver_program, worker_program
 from securebench.verifiers.rooms.inside.cases import same
 from securebench.verifiers.rooms.inside.names import free_names, prompt_helpers, wanted_names
 from securebench.verifiers.rooms.inside.remote import Link, exception, exception_class, settle
-from securebench.verifiers.rooms.libraries import needs_pytest, takes_fixtures
+from securebench.verifiers.rooms.libraries import needs_pytest
 
 INSIDE = [Path(codec.__file__), *sorted(Path(codec.__file__).parent.joinpath("inside").glob("*.py"))]
 
@@ -35,15 +35,15 @@ def test_what_runs_inside_is_python_38_and_of_the_standard_library(path: Path) -
 
 
 def test_a_program_fits_into_one_argument_and_names_nothing_of_ours() -> None:
-    for program in (worker_program(), driver_program()):
+    for program in (worker_program().text, driver_program().text):
         assert len(program.encode()) < 120_000
         assert "securebench.verifiers" not in program
         compile(program, "room", "exec")
 
 
 def test_the_worker_program_knows_nothing_of_the_tests_side() -> None:
-    assert "room_remote" not in worker_program()
-    assert "room_suite" not in worker_program()
+    assert "room_remote" not in worker_program().text
+    assert "room_suite" not in worker_program().text
 
 
 def test_names_the_tests_define_are_theirs() -> None:
@@ -125,13 +125,13 @@ def test_pytest_is_asked_for_where_it_is_needed(code: str, needed: bool) -> None
 
 
 def test_fixtures_are_seen() -> None:
-    assert takes_fixtures("def test_a(tmp_path): pass")
-    assert not takes_fixtures("def test_a(x=1): pass\ndef helper(y): pass")
+    assert needs_pytest("def test_a(tmp_path): pass")
+    assert not needs_pytest("def test_a(x=1): pass\ndef helper(y): pass")
 
 
 def test_tests_that_are_no_python_are_the_packs_fault() -> None:
     with pytest.raises(PackError):
-        needs_pytest("def")
+        needs_pytest("def test")
 
 
 def test_without_pytest_the_message_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

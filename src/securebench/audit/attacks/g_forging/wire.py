@@ -60,7 +60,7 @@ _ALARM = """
 import signal, time
 signal.signal(signal.SIGALRM, signal.SIG_DFL)
 signal.setitimer(signal.ITIMER_REAL, 0.01)
-def sq(xs): time.sleep(5)
+def sq(xs): time.sleep(1)
 """
 _SHORT = 1.5
 """Seconds for those that only wait for their limit."""
@@ -119,7 +119,7 @@ ATTACKS = (
           LATE, seconds=_SHORT),
     _sent("kills-itself", "The worker is killed.", "import os\ndef sq(xs): os.kill(os.getpid(), 9)", CRASHED),
     _sent("kills-everything", "Every process in sight is killed.", "import os\ndef sq(xs): os.kill(-1, 9)\n"),
-    _sent("alarm", "An alarm ends the worker while it waits.", _ALARM, CRASHED),
+    _sent("alarm", "An alarm ends the worker while it waits.", _ALARM, CRASHED, FailureReason.WRONG_ANSWER),
     _sent("floods-stderr", "Output without end.", "import os\ndef sq(xs):\n    while True: os.write(2, b'x' * 65536)",
           FailureReason.WORKER_OUTPUT_LIMIT),
     _sent("takes-all-memory", "Memory without end.",

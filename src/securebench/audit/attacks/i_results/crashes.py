@@ -132,7 +132,8 @@ _CANDIDATES: dict[str, tuple[str, str, str, bool]] = {
     ),
     "two-answers": (
         "Forks, so that two processes answer one call.",
-        "import os\ndef f(x):\n    os.fork()\n    return 1\n",
+        "import os, time\ndef f(x):\n    child = os.fork()\n    for _ in range(100 if child else 0):\n"
+        "        if os.waitpid(child, os.WNOHANG)[0]: break\n        time.sleep(0.01)\n    return 1\n",
         "protocol_violation wrong_answer worker_crashed",
         False,
     ),

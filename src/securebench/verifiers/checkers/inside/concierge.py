@@ -33,6 +33,7 @@ def main():
     seen = {"exit": done.returncode, "stdout": tail("out"), "stderr": tail("err")}
     seen["confined"] = confined
     seen["report"], seen["reward"] = content(PLACE + "/report"), content("/logs/verifier/reward.txt")
+    seen["rewards"] = content("/logs/verifier/reward.json")
     with turn:
         pipe.send(encode(["done", seen]))
     os._exit(0)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, Callable
 
 from securebench.verifiers.rooms.inside.record import PackBroken, Recorder
 from securebench.verifiers.rooms.inside.remote import Link, Remote
 
-Test = Callable[[], Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any, Callable
+
+    Test = Callable[[], Any]
 
 
 def run_cases(start: dict[str, Any], link: Link, recorder: Recorder) -> None:
@@ -46,7 +49,7 @@ def _test(link: Link, entry: str, case: dict[str, Any]) -> Test:
     predicate = None
     if "predicate" in case:
         try:
-            predicate = compile(case["predicate"], "predicate", "eval")
+            predicate = compile(case["predicate"], "predicate", "eval", dont_inherit=True)
         except (SyntaxError, ValueError):
             raise PackBroken("a predicate is no expression") from None
 

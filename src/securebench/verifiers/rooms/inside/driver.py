@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from securebench.verifiers.rooms.codec import decode, encode
 from securebench.verifiers.rooms.inside.cases import run_cases, values_of
@@ -14,6 +13,10 @@ from securebench.verifiers.rooms.inside.pipe import Pipe, take_channel
 from securebench.verifiers.rooms.inside.record import PackBroken, Recorder
 from securebench.verifiers.rooms.inside.remote import CandidateBroken, Link, StaleRemote, WorkerLost
 from securebench.verifiers.rooms.inside.suite import TESTS, Suite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any
 
 
 def main() -> None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Iterator
 
 from securebench.verifiers.rooms.inside.remote import Link, OpaqueValue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any, Iterator
 
 PIECE = 16  # bytes; less than that cannot do much
 KEPT = 8 * 1024 * 1024

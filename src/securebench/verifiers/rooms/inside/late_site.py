@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from importlib.machinery import PathFinder
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any
 
 
 class LateSite:

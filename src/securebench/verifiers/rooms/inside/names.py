@@ -9,7 +9,10 @@ import ast
 import builtins
 import importlib
 import symtable
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any
 
 PROMPT = "prompt"  # the module of what the prompt defines
 
@@ -75,7 +78,7 @@ def prompt_helpers(texts: list[str], entry: str | None) -> dict[str, Any]:
             elif not isinstance(node, (ast.Import, ast.ImportFrom)):
                 continue
             try:
-                exec(compile(ast.Module([node], []), "prompt", "exec"), found)
+                exec(compile(ast.Module([node], []), "prompt", "exec", dont_inherit=True), found)
             except Exception:
                 continue
     return {name: value for name, value in found.items() if not name.startswith("__")}

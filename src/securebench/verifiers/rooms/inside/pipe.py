@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import Optional
 
 from securebench.verifiers.rooms.codec import MAX_FRAME, CodecError, frame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Optional
 
 _SAFE = 200  # beyond the numbers that programs use by habit
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import builtins
 import time
-from typing import Any, Callable
 
 from securebench.verifiers.rooms.inside.remote import CandidateBroken, Link, StaleRemote, WorkerLost
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any, Callable
 
 _OURS = ("OpaqueValue", "CannotCross")
 MAX_WORKERS = 12  # of one suite; tests are dealt out to them

@@ -10,10 +10,13 @@ from __future__ import annotations
 import builtins
 import sys
 from os import urandom as _random  # before pack code runs, which may make chance repeatable
-from typing import Any, Optional
 
 from securebench.verifiers.rooms.codec import CodecError, Opaque, Thrown, ThrownType, decode, encode
 from securebench.verifiers.rooms.inside.pipe import Pipe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any, Optional
 
 MAX_ITEMS = 100000  # of one iterator of the candidate's
 MAX_NESTED = 50  # call-backs within call-backs

@@ -6,15 +6,21 @@ import ast
 import random
 import sys
 import types
-from typing import Any, Callable, Iterator
 
 from securebench.verifiers.rooms.inside.names import modules, prompt_helpers, wanted_names
 from securebench.verifiers.rooms.inside.record import PackBroken, Recorder, Said, reason
 from securebench.verifiers.rooms.inside.remote import Link, Remote, StaleRemote, catches_assertions
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any, Callable, Iterator
+
+    Test = Callable[[], Any]
+    Definition = Any
+    """A function or class in the syntax tree."""
+
 TESTS = "hidden_tests"
 CANDIDATE_MODULES = ("candidate", "solution")
-Test = Callable[[], Any]
 
 
 class ProxyModule(types.ModuleType):
@@ -48,7 +54,7 @@ class Suite:
         link.may_stop = "StopIteration" in self.code or "StopAsyncIteration" in self.code
         try:
             self.tree = ast.parse(self.code)
-            compile(self.tree, TESTS, "exec")
+            compile(self.tree, TESTS, "exec", dont_inherit=True)
             self.helpers = {**modules(self.code, self.entry), **prompt_helpers(start["public"], self.entry)}
             self.wanted = wanted_names(self.code, self.helpers, self.entry)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -81,7 +87,7 @@ class Suite:
             self.run_statements(module, recorder)
             return
         try:
-            exec(compile(self.tree, TESTS + ".py", "exec"), module.__dict__)
+            exec(compile(self.tree, TESTS + ".py", "exec", dont_inherit=True), module.__dict__)
         except StaleRemote:
             raise
         except BaseException as error:
@@ -157,7 +163,7 @@ class Suite:
         recorder.shared = True  # the statements share their variables
         index, broken = 0, False
         for node in self.tree.body:
-            code = compile(ast.Module([node], []), TESTS + ".py", "exec")
+            code = compile(ast.Module([node], []), TESTS + ".py", "exec", dont_inherit=True)
 
             def test(code: Any = code) -> None:
                 exec(code, module.__dict__)
@@ -214,8 +220,6 @@ def calling(function: Any) -> Test:
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MAKES_AN_OBJECT = 0x20 | 0x80 | 0x200  # flags of generators, coroutines, and both
-Definition = Any
-"""A function or class in the syntax tree."""
 
 
 def definitions(body: list[Any]) -> Iterator[Definition]:

@@ -6,12 +6,14 @@ import ast
 import os
 import sys
 import types
-from pathlib import Path
-from typing import Any
 
 from securebench.verifiers.rooms.inside.record import PackBroken, Recorder
 from securebench.verifiers.rooms.inside.remote import StaleRemote
 from securebench.verifiers.rooms.inside.suite import TESTS, Suite, require_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any
 
 _NAMES = "names_of_the_candidate"
 _DIRECTORY = "/tmp/tests"
@@ -95,13 +97,13 @@ def run_pytest(suite: Suite, libraries: list[str], recorder: Recorder) -> None:
     names = types.ModuleType(_NAMES)
     names.__dict__.update(suite.bind())
     sys.modules[_NAMES] = names
-    directory = Path(_DIRECTORY)
-    directory.mkdir()
-    path = directory / (TESTS + ".py")
-    path.write_text(_with_names(suite), encoding="utf-8", errors="surrogatepass")
+    os.mkdir(_DIRECTORY)
+    path = _DIRECTORY + "/" + TESTS + ".py"
+    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(_with_names(suite))
     plugin = Plugin(suite, recorder)
     options = ["-p", "no:cacheprovider", "--noconftest", "-c", os.devnull, "--rootdir", _DIRECTORY, "-q"]
-    options += ["--import-mode=importlib", "-o", "python_files=" + TESTS + ".py", str(path)]
+    options += ["--import-mode=importlib", "-o", "python_files=" + TESTS + ".py", path]
     ended: Any = None
     try:
         ended = pytest.main(options, plugins=[plugin])

@@ -11,11 +11,14 @@ from __future__ import annotations
 import io
 import sys
 import types
-from typing import Any
 
 from securebench.verifiers.rooms.codec import CodecError, Opaque, Thrown, ThrownType, class_names, decode, encode
 from securebench.verifiers.rooms.inside.late_site import add_site_packages_late
 from securebench.verifiers.rooms.inside.pipe import Pipe, take_channel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing takes longer than all of this
+    from typing import Any
 
 MAX_OUTPUT = 1024 * 1024
 MAX_MESSAGE = 10000
@@ -86,7 +89,7 @@ class Worker:
     def do_load(self, source: str) -> None:
         sys.modules[MODULE] = self.module
         self.module.__file__ = MODULE + ".py"
-        exec(compile(source, MODULE + ".py", "exec"), self.module.__dict__)
+        exec(compile(source, MODULE + ".py", "exec", dont_inherit=True), self.module.__dict__)
 
     def do_names(self, names: list[str]) -> dict[str, Any]:
         return {name: self.module.__dict__[name] for name in names if name in self.module.__dict__}

@@ -1,0 +1,1 @@
+"""Records → people: reading runs, statistics, comparisons, gates, queries, exports, pages."""

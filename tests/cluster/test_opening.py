@@ -1,0 +1,254 @@
+"""Which clusters and nodes are taken, and what is asked of those that can grow; by simulators in the place of Ray."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.cluster.liars import Liar
+from tests.cluster.ray_world import need_ray
+from tests.cluster.test_waiting import GB, NEED, cluster
+
+from securebench.cluster import opening
+from securebench.cluster import ray as on_ray
+from securebench.cluster.members import Cluster, Member
+from securebench.cluster.opening import _Same, _Watch
+from securebench.cluster.placement import Need
+from securebench.cluster.ray import RayLink, RayNode, living_nodes
+from securebench.cluster.setup import NodeReport
+from securebench.errors import ConfigError, InfrastructureError
+
+# -- clusters that can grow -----------------------------------------------------------------------------------------
+
+
+class Grows:
+    """A cluster without a node, and what it is asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[int] = []
+        self.nodes: list[RayNode] = []
+        self.notices: list[str] = []
+        monkeypatch.setattr(on_ray, "seen_nodes", self._seen)
+        monkeypatch.setattr(on_ray, "ask_for_cpus", self.asked.append)
+        monkeypatch.setattr(opening, "_LOOK_SECONDS", 0.01)
+
+    async def _seen(self, ray: Any) -> list[RayNode]:
+        return self.nodes
+
+    async def watch(self, nodes: Cluster, found: bool) -> _Watch:
+        """For a moment."""
+        watch = _Watch(None, nodes, self.notices.append, 512)
+        watch.found = found
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch.run, group)
+            await anyio.sleep(0.2)
+            group.cancel_scope.cancel()
+        return watch
+
+
+def test_a_cluster_without_a_node_is_asked_for_one_and_for_none_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grows = Grows(monkeypatch)
+
+    async def run() -> None:
+        await grows.watch(cluster(tmp_path, 0), found=False)
+
+    anyio.run(run)
+    assert grows.asked == [1, 0]
+
+
+def test_a_cluster_is_asked_for_the_processors_that_attempts_count_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grows = Grows(monkeypatch)
+
+    async def run() -> None:
+        nodes = cluster(tmp_path, 1)
+        nodes.placement.place(NEED)
+
+        async def wait() -> None:
+            async with nodes.placed(Need("verify", 0.25, GB)):
+                pass
+
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(wait)
+            await anyio.wait_all_tasks_blocked()
+            await grows.watch(nodes, found=True)
+            group.cancel_scope.cancel()
+
+    anyio.run(run)
+    assert grows.asked == [4, 0]  # one that runs, and a quarter for each that waits
+
+
+# -- which nodes ----------------------------------------------------------------------------------------------------
+
+
+def test_a_node_whose_role_is_none_takes_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grows = Grows(monkeypatch)
+    grows.nodes = [RayNode("1", "n", "prodcue", 1.0)]
+    monkeypatch.setattr(on_ray, "open_pipe", pytest.fail)
+    watch: list[_Watch] = []
+
+    async def run() -> None:
+        watch.append(await grows.watch(cluster(tmp_path, 0), found=False))
+
+    anyio.run(run)
+    (notice,) = grows.notices
+    assert "node n takes no part" in notice
+    for word in ("'prodcue'", "produce", "verify", "both"):
+        assert word in notice
+    assert isinstance(watch[0].refusal, ConfigError)
+
+
+def report(**changes: Any) -> NodeReport:
+    return Liar()._report().model_copy(update=changes)
+
+
+def test_a_node_that_is_refused_does_not_decide_what_an_image_is() -> None:
+    same = _Same({"a": "1"})
+    assert same.problem(report(images={"b": "9", "a": "2"})) is not None
+    assert same.problem(report(images={"b": "3", "a": "1"}, tools={"t": "1"})) is None
+    assert same.problem(report(images={"b": "9"})) is not None
+    assert same.problem(report(images={"c": "9"}, tools={"t": "2"})) is not None
+    assert same.problem(report(images={"c": "3"})) is None
+
+
+class KnowsNodes:
+    def __init__(self, *nodes: dict[str, Any]) -> None:
+        self._nodes = nodes
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [
+            {"Alive": True, "NodeID": f"{number}" * 10, "NodeManagerAddress": "10.0.0.1", "Labels": {}, **node}
+            for number, node in enumerate(self._nodes)
+        ]
+
+
+def test_what_nodes_on_one_machine_share_counts_once(tmp_path: Path) -> None:
+    found = living_nodes(
+        KnowsNodes(
+            {"Resources": {"CPU": 2.0, "memory": 3.0 * GB}, "Labels": {"securebench.role": "verify"}},
+            {"Resources": {"CPU": 2.0, "memory": 100.0 * GB}, "Labels": {"securebench.role": "verfy"}},
+            {"Resources": {"CPU": 2.0}, "NodeManagerAddress": "10.0.0.2"},
+            {"Resources": {}},
+            {"Resources": {"CPU": 2.0}, "Alive": False},
+        )
+    )
+    assert [(node.role, node.memory, node.sharing) for node in found] == [
+        ("verify", 3 * GB, 2),
+        ("verfy", 100 * GB, 2),
+        ("both", None, 1),
+    ]
+
+    async def run() -> None:
+        nodes = cluster(tmp_path, 0)
+        for node in found:
+            member = Member(node.name, report(), None)  # type: ignore[arg-type]
+            nodes._join(member, "both", node.cpus, node.memory, node.sharing)
+        offers = [made.offer for made in nodes.placement._nodes.values()]
+        assert [(offer.memory, offer.disk) for offer in offers] == [(3 * GB, 2**35), (4 * GB, 2**35), (8 * GB, 2**36)]
+
+    anyio.run(run)
+
+
+class Remote:
+    """A method of an actor."""
+
+    def __init__(self, call: Any) -> None:
+        self.remote = call
+
+
+class Actor:
+    def __init__(self, there: float) -> None:
+        self.finished = False
+        self.last_words, self.finish = Remote(self._words), Remote(self._finish)
+        self.receive, self._there = Remote(self._receive), there
+
+    async def _words(self) -> str:
+        await anyio.sleep(self._there)
+        return ""
+
+    async def _finish(self) -> None:
+        self.finished = True
+
+    async def _receive(self) -> bytes:
+        raise RuntimeError("the actor died:\n\tits node ran out of memory")
+
+
+@pytest.mark.parametrize("there", [0.0, 60.0])
+def test_a_node_that_others_hold_is_named_and_not_waited_for_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: float
+) -> None:
+    monkeypatch.setattr(opening, "_HELD_SECONDS", 0.1)
+    actor, notices = Actor(there), []
+
+    class Library:
+        kill = staticmethod(lambda actor: None)
+
+    monkeypatch.setattr(on_ray, "open_pipe", lambda *words: actor)
+
+    async def run() -> None:
+        nodes = cluster(tmp_path, 0)
+        watch = _Watch(Library, nodes, notices.append, None)
+
+        async def attend(*words: Any, **more: Any) -> str:
+            await anyio.sleep(0.4)
+            return "over"
+
+        monkeypatch.setattr(nodes, "attend", attend)
+        with anyio.fail_after(10):
+            assert await watch._serve(RayNode("1", "n", "both", 1.0)) == "over"
+
+    anyio.run(run)
+    assert notices == ([] if there == 0 else ["node n is waited for: its processors are taken, perhaps by another run"])
+    assert actor.finished == (there == 0)
+
+
+def test_why_a_link_was_lost_is_said_in_rays_words() -> None:
+    async def run() -> None:
+        link = RayLink(Actor(0))
+        assert await link.receive() is None
+        assert link.lost == "RuntimeError: the actor died: its node ran out of memory"
+
+    anyio.run(run)
+
+
+# -- which clusters -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("probe", "lets_in"),
+    [("", True), ("import sys; sys.exit(3)", False), ("import sys; print('no route'); sys.exit(1)", None)],
+)
+def test_only_a_refusal_says_that_a_cluster_is_closed(
+    monkeypatch: pytest.MonkeyPatch, probe: str, lets_in: bool | None
+) -> None:
+    need_ray()
+    monkeypatch.setattr(on_ray, "_PROBE", probe)
+    if lets_in is None:
+        with pytest.raises(InfrastructureError, match=r"no Ray cluster answers at 10.0.0.1:1: no route"):
+            on_ray._lets_in_whoever_asks("10.0.0.1:1")
+    else:
+        assert on_ray._lets_in_whoever_asks("10.0.0.1:1") is lets_in
+
+
+def test_who_is_looked_at_is_who_auto_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_ray()
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    assert on_ray._resolved("auto") == "10.0.0.1:6379"
+    assert on_ray._resolved("10.0.0.2:1") == "10.0.0.2:1"
+    with pytest.raises(InfrastructureError, match="no Ray cluster answers"):
+        on_ray._resolved("nonsense")
+
+
+def test_an_address_of_rays_client_without_it_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_ray()
+    monkeypatch.setattr(on_ray, "find_spec", lambda name: None)
+    monkeypatch.setenv("RAY_ADDRESS", "ray://10.0.0.1:10001")
+    for address in ("ray://10.0.0.1:10001", "auto"):
+        with pytest.raises(ConfigError, match=r"pip install 'ray\[client\]'"):
+            on_ray._resolved(address)
