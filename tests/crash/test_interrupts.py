@@ -102,7 +102,8 @@ def test_before_the_first_attempt_nothing_is_left_and_resuming_works(
     engine.send_signal(number)
     code = engine.wait(20)
     assert code in {130, -number} or (code == 0 and run.stage() == "sealed"), run.said()  # a fast host was faster
-    assert "Traceback" not in run.log.read_text()
+    said = run.log.read_text()
+    assert "Traceback" not in said or "/securebench/" not in said, said  # before our first line, Python says its own
     assert run.finish() == 0, run.said()
     assert len(check_chain(run.output, run.records())) == len(run.rows)
     assert leftovers_soon(run.pids, run.temporary) == NOTHING

@@ -11,6 +11,9 @@ from importlib import import_module
 
 import click
 
+from securebench.cli._interrupts import deliver_lost_interrupts
+from securebench.errors import ConfigError, InfrastructureError, SecureBenchError
+
 COMMANDS = {
     "audit": "Try what must fail on this host, and see that it does.",
     "compare": "Compare runs task by task: which is better, by how much, and could chance explain it?",
@@ -72,8 +75,7 @@ def app() -> None:
 
 def main() -> None:
     """The console script: runs a command and turns what it raises into a message and an exit code."""
-    from securebench.errors import ConfigError, InfrastructureError, SecureBenchError
-
+    deliver_lost_interrupts()
     try:
         code = app.main(standalone_mode=False, prog_name="securebench")
     except click.ClickException as error:
