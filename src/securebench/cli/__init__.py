@@ -11,7 +11,7 @@ from importlib import import_module
 
 import click
 
-from securebench.cli._interrupts import deliver_lost_interrupts
+from securebench.cli._interrupts import deliver_lost_interrupts, was_interrupt
 from securebench.errors import ConfigError, InfrastructureError, SecureBenchError
 
 COMMANDS = {
@@ -95,9 +95,9 @@ def main() -> None:
             click.echo(f"error: output could not be written: {error.strerror}", err=True)
         sys.exit(3)
     except Exception as error:
-        if "KeyboardInterrupt" not in str(error):
+        if not was_interrupt(error):
             raise
-        click.echo("interrupted", err=True)  # while models were made, which pydantic's core takes for an error in them
+        click.echo("interrupted", err=True)
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -1,4 +1,6 @@
-"""Ctrl-C where Python cannot raise it: in a callback of native code, such as the core that makes models, or `__del__`."""
+"""Ctrl-C where Python cannot raise it, in a callback of native code or `__del__`, or raises something else from it.
+
+Both happen while models are made, which is most of what a command does in its first moments."""
 
 from __future__ import annotations
 
@@ -14,6 +16,16 @@ AGAIN_SECONDS = 0.02
 def deliver_lost_interrupts() -> None:
     """From now on an interrupt that native code drops, with a traceback, is sent once more a moment later."""
     sys.unraisablehook = _deliver_again
+
+
+def was_interrupt(error: BaseException) -> bool:
+    """Whether an error is what became of an interrupt: one that it was raised from, or that its words tell of."""
+    while not isinstance(error, KeyboardInterrupt) and "KeyboardInterrupt" not in str(error):
+        before = error.__cause__ or error.__context__
+        if before is None:
+            return False
+        error = before
+    return True
 
 
 def _deliver_again(lost: sys.UnraisableHookArgs) -> None:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from securebench import cli
 
 
-def test_an_interrupt_that_a_library_took_for_an_error_is_still_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def interrupted(**_: object) -> None:
-        raise ValueError('Error building "model" validator:\n  KeyboardInterrupt: ')
+def _by_its_words() -> None:
+    raise ValueError('Error building "model" validator:\n  KeyboardInterrupt: ')
 
-    monkeypatch.setattr(cli.app, "main", interrupted)
+
+def _by_its_cause() -> None:
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as interrupt:
+        raise RuntimeError("Error calling __set_name__") from interrupt
+
+
+@pytest.mark.parametrize("became", [_by_its_words, _by_its_cause])
+def test_an_interrupt_that_became_another_error_is_still_one(
+    became: Callable[[], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli.app, "main", lambda **_: became())
     with pytest.raises(SystemExit) as left:
         cli.main()
     assert (left.value.code, capsys.readouterr().err) == (130, "interrupted\n")
