@@ -212,37 +212,39 @@ def test_killed_engine_takes_its_containers_along(
 
 def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Imaged) -> None:
     """The positive control of the switch, and the only thing that `clean` has to do."""
-    marker = f"64.{time.time_ns()}"
-
-    async def live() -> tuple[list[str], SandboxResult]:
-        async with sandbox.open(_spec(())) as session:
-            removed: list[str] = []
-            running = anyio.Event()
-            results: list[SandboxResult] = []
-
-            async def agent() -> None:
-                command = Command(("/bin/sh", "-c", "echo up; sleep 2"), on_output=lambda *_: running.set())
-                results.append(await session.run(command))
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(agent)
-                await running.wait()
-                removed += await sandbox.real.clean()
-            return removed, results[0]
-
-    with _engine("session", marker, "off") as engine:
-        os.killpg(engine.pid, signal.SIGKILL)
-    time.sleep(2)
-    left = containers_of(engine.pid)
-    assert len(left) == 2
-    volumes = {volume for name in left for volume in volumes_of(name)}
-    assert len(until_running(marker, 2)) == 2
-    removed, own = anyio.run(live)
-    assert set(left) <= set(removed)
-    assert own.ok  # what has a living owner is left alone
+    for _ in range(5):  # every run on this engine cleans up before it begins, and may be faster than we are
+        with _engine("session", marker := f"64.{time.time_ns()}", "off") as engine:
+            volumes = {volume for name in containers_of(engine.pid) for volume in volumes_of(name)}
+            os.killpg(engine.pid, signal.SIGKILL)
+        time.sleep(2)
+        left = containers_of(engine.pid)
+        running = len(until_running(marker, len(left)))
+        removed, own = anyio.run(_clean_beside_a_session, sandbox)
+        assert own.ok  # what has a living owner is left alone
+        if set(left) <= set(removed) and len(left) == len(volumes) == running == 2:
+            break
+    else:
+        pytest.fail(f"left {left}, {running} processes and {volumes}, removed {removed}")
     clean_directories()
     assert _groups(engine.pid) == []
-    assert len(volumes) == 2
     assert not volumes & existing_volumes()
     assert containers_of(engine.pid) == []
     assert processes_with(f"sleep\0{marker}") == []
+
+
+async def _clean_beside_a_session(sandbox: Imaged) -> tuple[list[str], SandboxResult]:
+    """What was removed, and how the session fared meanwhile."""
+    async with sandbox.open(_spec(())) as session:
+        removed: list[str] = []
+        running = anyio.Event()
+        results: list[SandboxResult] = []
+
+        async def agent() -> None:
+            command = Command(("/bin/sh", "-c", "echo up; sleep 2"), on_output=lambda *_: running.set())
+            results.append(await session.run(command))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(agent)
+            await running.wait()
+            removed += await sandbox.real.clean()
+        return removed, results[0]
