@@ -225,8 +225,9 @@ async def _open_stage(
 ) -> AsyncIterator[_Stage]:
     """This machine, or a cluster, made ready. Raises ConfigError, InfrastructureError, SandboxUnavailable,
     AuditFailed, SuiteFailed."""
-    executes = needs_sandbox(config) or any(FAMILIES[entry.family].executes for entry in tasks.entries)
-    if config.executor.type == "local" or not executes:
+    executed = any(FAMILIES[entry.family].executes for entry in tasks.entries)
+    roles = (*(["produce"] if needs_sandbox(config) else []), *(["verify"] if executed else []))
+    if config.executor.type == "local" or not roles:
         yield await _prepare(config, tasks, progress, options)
         return
     if options.with_audit is not False:
@@ -237,10 +238,8 @@ async def _open_stage(
     images = tuple(dict.fromkeys(entry.image for entry in tasks.entries))
     check_out_of_sight(config, task_roots(images))
     notice = partial(_notice, progress)
-    async with open_cluster(config, images, notice, unsafe=options.unsafe) as (cluster, first):
+    async with open_cluster(config, images, roles, notice, unsafe=options.unsafe) as (cluster, first):
         report = first.report
-        executed = any(FAMILIES[entry.family].executes for entry in tasks.entries)
-        cluster.expect(*(["produce"] if needs_sandbox(config) else []), *(["verify"] if executed else []))
         yield _Stage(
             notices=tuple(reachable_domains(config, tasks.entries)),
             audit=report.audit,

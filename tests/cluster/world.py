@@ -144,7 +144,13 @@ class World:
 
     @asynccontextmanager
     async def open_cluster(
-        self, config: TesterConfig, images: tuple[str | None, ...], notice: Callable[[str], None], *, unsafe: bool
+        self,
+        config: TesterConfig,
+        images: tuple[str | None, ...],
+        roles: tuple[str, ...],
+        notice: Callable[[str], None],
+        *,
+        unsafe: bool,
     ) -> AsyncIterator[tuple[Cluster, Member]]:
         """In the place of the one that asks Ray."""
 
@@ -157,11 +163,14 @@ class World:
             StoredContents(CandidateStore(self.temporary / "unused")),
             notice=noticed,
             patience=config.executor.patience_seconds,
+            roles=roles,
         )
         async with side_tasks() as tasks:
             for node in self.nodes.values():
                 tasks.start_soon(self._attend, node, cluster, tasks)
-            yield cluster, await first_node(cluster, 60, lambda member: bool(member.report.roots))
+            first = await first_node(cluster, 60, lambda member: bool(member.report.roots))
+            cluster.tell_missing()
+            yield cluster, first
         for node in self.nodes.values():
             for process in node.processes:
                 await anyio.to_thread.run_sync(process.wait, 40)

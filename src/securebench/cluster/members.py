@@ -3,7 +3,7 @@ back with evidence that is checked before anything is made of it."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
@@ -88,7 +88,8 @@ class Faulty(InfrastructureError):
 
 
 class Cluster:
-    """`setup` says what a node of a role is told; `check` says why a node that is ready may not take part."""
+    """`setup` says what a node of a role is told; `check` says why a node that is ready may not take part; `roles` are
+    those that the run needs somebody for."""
 
     def __init__(
         self,
@@ -98,13 +99,15 @@ class Cluster:
         notice: Callable[[str], None],
         patience: float,
         check: Callable[[NodeReport], str | None] = lambda report: None,  # noqa: ARG005
+        roles: tuple[str, ...] = (),
     ) -> None:
         self.contents = contents
         self.members: dict[str, Member] = {}
         self.placement = Placement()
         self.changed = anyio.Event()  # rings when a node came or went
         self.fault: SecureBenchError | None = None  # what ends all of it
-        self._setup, self._check = setup, check
+        self.cpus_wanted: defaultdict[str, float] = defaultdict(float)  # by role, of everything under way or waiting
+        self._setup, self._check, self._roles = setup, check, roles
         self._notice, self._patience = notice, patience
         self._queues: dict[Need, _Queue] = {}  # whose turn it is first
         self._held_up = False  # while somebody waits whom others went before too often
@@ -254,12 +257,16 @@ class Cluster:
         member.listening.cancel()
         self._notice(f"node {member.name} is refused from now on: {why}")
 
-    def expect(self, *roles: str) -> None:
-        """Say so where nobody is there for something that the run needs, before anything is paid for."""
-        for role in roles:
-            if not self.placement.is_there_to(role):
-                wait = f"what waits for one is an error after {self._patience:.0f} s"
-                self._notice(f"no node is there yet that may {role} (label securebench.role); {wait}")
+    @property
+    def missing(self) -> list[str]:
+        """Roles that the run needs and nobody is there for."""
+        return [role for role in self._roles if not self.placement.is_there_to(role)]
+
+    def tell_missing(self) -> None:
+        """Before anything is paid for."""
+        for role in self.missing:
+            wait = f"what waits for one is an error after {self._patience:.0f} s"
+            self._notice(f"no node is there yet that may {role} (label securebench.role); {wait}")
 
     def give_up(self, fault: SecureBenchError) -> None:
         """Nobody waits any longer: the cluster is gone."""
@@ -280,23 +287,22 @@ class Cluster:
     def waiting(self) -> int:
         return sum(len(queue.waiters) for queue in self._queues.values())
 
-    @property
-    def cpus_wanted(self) -> float:
-        """Processors that everything under way or waiting would use."""
-        return self.placement.used + sum(need.cpus * len(queue.waiters) for need, queue in self._queues.items())
-
     @asynccontextmanager
     async def placed(self, need: Need, attempt: object = None) -> AsyncIterator[Member]:
         """A node for one attempt, with its share taken while the context lasts; where it failed before only if there is
         no other. Raises Unmendable when no node can carry it out and none came in time."""
         if (avoid := self._failed_at.pop(attempt, None)) is not None:
             need = replace(need, avoid=avoid)
-        with waiting():
-            member = await self._placed(need)
+        self.cpus_wanted[need.role] += need.cpus
         try:
-            yield member
+            with waiting():
+                member = await self._placed(need)
+            try:
+                yield member
+            finally:
+                self._release(member, need)
         finally:
-            self._release(member, need)
+            self.cpus_wanted[need.role] -= need.cpus
 
     @asynccontextmanager
     async def fetching(self) -> AsyncIterator[None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from math import ceil
 from typing import Any
 
 import anyio
@@ -16,6 +15,7 @@ from securebench._leftovers import clean_directories, staging_directory
 from securebench._tasks import side_tasks
 from securebench.candidates.store import CandidateStore
 from securebench.cluster import ray as on_ray
+from securebench.cluster.growth import processors
 from securebench.cluster.images import Images
 from securebench.cluster.members import Cluster, Faulty, Member, first_node
 from securebench.cluster.setup import ROLES, NodeReport, NodeSetup
@@ -42,10 +42,15 @@ _WAITS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # before a node that failed is tried 
 
 @asynccontextmanager
 async def open_cluster(
-    config: TesterConfig, images: tuple[str | None, ...], notice: Callable[[str], None], *, unsafe: bool
+    config: TesterConfig,
+    images: tuple[str | None, ...],
+    roles: tuple[str, ...],
+    notice: Callable[[str], None],
+    *,
+    unsafe: bool,
 ) -> AsyncIterator[tuple[Cluster, Member]]:
-    """The cluster and the first node that can execute something, while the context lasts. Raises ConfigError,
-    InfrastructureError, SandboxUnavailable, AuditFailed."""
+    """The cluster and the first node that can execute something, while the context lasts; `roles` are those that the
+    run needs. Raises ConfigError, InfrastructureError, SandboxUnavailable, AuditFailed."""
     section = config.executor
     await anyio.to_thread.run_sync(clean_directories)
     imported = Images.here(images)
@@ -57,6 +62,7 @@ async def open_cluster(
             notice=notice,
             patience=section.patience_seconds,
             check=wall.problem,
+            roles=roles,
         )
         async with on_ray.connected(section.address, unsafe=unsafe) as ray, side_tasks() as tasks:
             watch = _Watch(ray, cluster, notice, section.autoscale_cpus)
@@ -66,6 +72,7 @@ async def open_cluster(
             except InfrastructureError as error:
                 raise watch.refusal or error from None
             watch.found = True
+            cluster.tell_missing()
             yield cluster, first
             tasks.cancel_scope.cancel()
 
@@ -107,7 +114,7 @@ class _Watch:
         self._living: set[str] = set()
         self._refused: set[str] = set()
         self._held: set[str] = set()
-        self._asked = 0  # processors, of a cluster that can grow
+        self._asked: dict[str, int] = {}  # processors by role, of a cluster that can grow
         self.found = False  # a node that is useful
         self.refusal: SecureBenchError | None = None  # the last thing that kept a node out
 
@@ -117,7 +124,7 @@ class _Watch:
         finally:
             if self._asked:
                 with anyio.move_on_after(_ASK_SECONDS, shield=True):
-                    await self._ask(0)
+                    await self._ask({})
 
     async def _run(self, tasks: TaskGroup) -> None:
         last = anyio.current_time()
@@ -141,11 +148,10 @@ class _Watch:
                 if not self.found and self._autoscale is None and (why := self._hopeless(nodes)) is not None:
                     self._cluster.give_up(why)
             if self._autoscale is not None:
-                wanted = min(self._autoscale, ceil(self._cluster.cpus_wanted))
-                await self._ask(wanted if self.found else max(1, wanted))
+                await self._ask(processors(self._cluster.cpus_wanted, self._cluster.missing, self._autoscale))
             await anyio.sleep(_LOOK_SECONDS)
 
-    async def _ask(self, cpus: int) -> None:
+    async def _ask(self, cpus: dict[str, int]) -> None:
         if cpus != self._asked:
             self._asked = cpus
             await anyio.to_thread.run_sync(on_ray.ask_for_cpus, cpus, abandon_on_cancel=True)

@@ -146,11 +146,6 @@ class Placement:
         return {name: node.cpus for name, node in self._nodes.items()}
 
     @property
-    def used(self) -> float:
-        """Processors that are not free."""
-        return sum(node.offer.cpus - node.cpus for node in self._nodes.values())
-
-    @property
     def running(self) -> int:
         return sum(node.running for node in self._nodes.values())
 

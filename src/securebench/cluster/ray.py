@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -33,6 +33,7 @@ from securebench.errors import ConfigError, InfrastructureError
 
 _T = TypeVar("_T")
 ROLE_LABEL = "securebench.role"
+_OTHER = {"produce": "verify", "verify": "produce"}
 _MODE, _TOKEN, _TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 _LOOPBACK = "127.0.0.1"
 _CLIENT = "ray://"
@@ -239,7 +240,7 @@ def living_nodes(ray: Any) -> list[RayNode]:
         found.append(
             RayNode(
                 node["NodeID"],
-                f"{node.get('NodeName') or address}-{node['NodeID'][:8]}",
+                f"{node.get('NodeName') or address}-{node['NodeID'][-8:]}",
                 str(node.get("Labels", {}).get(ROLE_LABEL, "both")),
                 float(resources["CPU"]),
                 int(resources["memory"]) if "memory" in resources else None,
@@ -431,9 +432,11 @@ async def end_actor(ray: Any, actor: Any, *, started: bool) -> None:
         await anyio.to_thread.run_sync(ray.kill, actor)
 
 
-def ask_for_cpus(cpus: int) -> None:
-    """Let a cluster that can grow grow to so many processors; 0 lets it shrink."""
+def ask_for_cpus(cpus: Mapping[str, int]) -> None:
+    """Let a cluster that can grow grow to so many processors of nodes of each role; none lets it shrink. Where Ray's
+    autoscaler is one that looks at no labels, it adds nodes of whatever role."""
     from ray.autoscaler.sdk import request_resources
 
+    selectors = [{ROLE_LABEL: f"!in({_OTHER[role]})"} for role, number in cpus.items() for _ in range(number)]
     with suppress(Exception):  # a cluster that cannot grow
-        request_resources(num_cpus=cpus)
+        request_resources(bundles=[{"CPU": 1}] * len(selectors), bundle_label_selectors=selectors)
