@@ -11,7 +11,7 @@ from importlib import import_module
 
 import click
 
-from securebench.cli._interrupts import deliver_lost_interrupts, was_interrupt
+from securebench.cli._interrupts import deliver_lost_interrupts, end_interrupted, was_interrupt
 from securebench.errors import ConfigError, InfrastructureError, SecureBenchError
 
 COMMANDS = {
@@ -82,8 +82,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        end_interrupted()
     except SecureBenchError as error:
         from securebench.cli._text import visible
 
@@ -97,8 +96,7 @@ def main() -> None:
     except Exception as error:
         if not was_interrupt(error):
             raise
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        end_interrupted()
     sys.exit(code if isinstance(code, int) else 0)
 
 

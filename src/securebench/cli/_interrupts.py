@@ -1,6 +1,7 @@
-"""Ctrl-C where Python cannot raise it, in a callback of native code or `__del__`, or raises something else from it.
+"""Ctrl-C where Python cannot raise it, in a callback of native code or `__del__`, raises something else from it, or
+raises it out of a text that it executes.
 
-Both happen while models are made, which is most of what a command does in its first moments."""
+All of it happens while models are made, which is most of what a command does in its first moments."""
 
 from __future__ import annotations
 
@@ -9,6 +10,9 @@ import signal
 import sys
 import threading
 from contextlib import suppress
+from typing import NoReturn
+
+import click
 
 AGAIN_SECONDS = 0.02
 
@@ -26,6 +30,15 @@ def was_interrupt(error: BaseException) -> bool:
             return False
         error = before
     return True
+
+
+def end_interrupted() -> NoReturn:
+    """Say so, and end with the exit code for it: not by the signal, as `python -m` would where the interrupt came out
+    of an executed text, until it executes another."""
+    sys.unraisablehook = lambda _: None  # what was half made complains when it is taken down
+    exec("")  # noqa: S102
+    click.echo("interrupted", err=True)
+    sys.exit(130)
 
 
 def _deliver_again(lost: sys.UnraisableHookArgs) -> None:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,33 @@ def test_an_interrupt_that_python_drops_comes_again(way: str, said: str) -> None
     )
     assert done.stdout.strip() == said
     assert ("Traceback" in done.stderr) == (way == "lost")
+
+
+INTERRUPTED_IN_EXEC = """
+import signal, sys
+from securebench.cli._interrupts import end_interrupted
+try:
+    exec("signal.raise_signal(signal.SIGINT)\\nfor _ in range(1000): pass")
+except KeyboardInterrupt:
+    end_interrupted() if sys.argv[1] == "ours" else sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize(("way", "code"), [("ours", 130), ("plain", -signal.SIGINT)])
+def test_an_interrupt_out_of_executed_text_ends_with_an_exit_code(tmp_path: Path, way: str, code: int) -> None:
+    (tmp_path / "ended.py").write_text(INTERRUPTED_IN_EXEC)
+    argv = [sys.executable, "-m", "ended", way]
+    done = subprocess.run(argv, check=False, capture_output=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == code
+
+
+def test_what_an_interrupt_left_half_made_does_not_complain() -> None:
+    code = (
+        "from securebench.cli._interrupts import end_interrupted\n"
+        "class Half:\n    def __del__(self): raise AttributeError('never set')\nhalf = Half()\nend_interrupted()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
 
 
 def test_other_errors_that_cannot_be_raised_are_still_told() -> None:
