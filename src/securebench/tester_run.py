@@ -11,21 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
 
 from securebench._tasks import one_error, side_tasks
-from securebench.audit.suite.attach import attached_audit
 from securebench.benchmark_compiler import CompiledTasks, compile_benchmark_pack
 from securebench.benchmark_pack import BenchmarkPack, candidate_kinds, load_benchmark_pack
 from securebench.candidates.store import CandidateStore
-from securebench.cluster.members import Cluster
-from securebench.cluster.opening import open_cluster
-from securebench.cluster.remote import on_cluster
-from securebench.cluster.setup import NodeReport
-from securebench.cluster.shipping import StoredContents
 from securebench.egress.broker import Broker
 from securebench.engine.admission import Memory, memory_for_attempts
 from securebench.engine.attempt import AttemptContext
@@ -74,6 +68,10 @@ from securebench.records.store import RecordStore
 from securebench.records.summary import TesterRunSummary, write_summary
 from securebench.sandboxes.base import Root, Sandbox
 from securebench.tester_config import TesterConfig, chosen_executor
+
+if TYPE_CHECKING:  # a cluster and the attack suite are loaded by runs that have them
+    from securebench.cluster.members import Cluster
+    from securebench.cluster.setup import NodeReport
 
 
 def with_tester_overrides(
@@ -238,6 +236,8 @@ async def _open_stage(
     images = tuple(dict.fromkeys(entry.image for entry in tasks.entries))
     check_out_of_sight(config, task_roots(images))
     notice = partial(_notice, progress)
+    from securebench.cluster.opening import open_cluster
+
     async with open_cluster(config, images, roles, notice, unsafe=options.unsafe) as (cluster, first):
         report = first.report
         yield _Stage(
@@ -273,6 +273,8 @@ async def _with_suite(
     """With the signed audit that was asked for, named in what goes into plan and records."""
     if options.with_audit is False:
         return stage
+    from securebench.audit.suite.attach import attached_audit
+
     key = _signing_key(config)
     suite = await attached_audit(
         stage.sandbox,
@@ -366,6 +368,9 @@ async def _executor(
     async with open_court(stage.sandbox, candidates, seed, judge, policy, warm=warm) as court:
         context = AttemptContext(identity, stage.producer, progress, candidates, court)
         if stage.cluster is not None and plan.executor is not None:
+            from securebench.cluster.remote import on_cluster
+            from securebench.cluster.shipping import StoredContents
+
             stage.cluster.enrol_with(plan.run_id, kept_enrolment(directory, plan.executor))
             stage.cluster.contents = StoredContents(candidates, images=stage.cluster.contents.images)
             context = on_cluster(context, stage.cluster, court, config, stage.broker)

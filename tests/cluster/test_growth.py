@@ -42,9 +42,7 @@ class GrowingWorld(RayWorld):
     """One node to begin with, the head; Ray's autoscaler starts and ends the others as processes of this machine."""
 
     def start_growing(self, **nodes: dict[str, Any]) -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            port = taken.getsockname()[1]
+        port, self.client = free_port(), free_port()
         head_id = "f" * 51 + "00000"
         own = "from ray._private import services; print(services.get_node_ip_address())"
         self.address = f"{subprocess.check_output([sys.executable, '-c', own], text=True).strip()}:{port}"
@@ -61,7 +59,10 @@ class GrowingWorld(RayWorld):
             "auth": {},
             "available_node_types": {
                 "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
-                **{name: {"node_config": {}, "min_workers": 0, "max_workers": 2, **node} for name, node in nodes.items()},
+                **{
+                    name: {"node_config": {}, "min_workers": 0, "max_workers": 2, **node}
+                    for name, node in nodes.items()
+                },
             },
             "head_node_type": "ray.head.default",
             **{name: {} for name in ("docker", "file_mounts")},
@@ -73,6 +74,7 @@ class GrowingWorld(RayWorld):
         self.variables = {"RAY_FAKE_CLUSTER": "1", "RAY_enable_autoscaler_v2": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
         self.variables |= {"RAY_CLOUD_INSTANCE_ID": head_id, "RAY_OVERRIDE_NODE_ID_FOR_TESTING": head_id}
         words = ("--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false")
+        words += (f"--ray-client-server-port={self.client}",)
         self._ray("head", *words, f"--autoscaling-config={path}")
         self._await("head", lambda: "Ray runtime started" in (self.base / "head.log").read_text())
         self.variables = {}
@@ -80,6 +82,12 @@ class GrowingWorld(RayWorld):
     def nodes(self) -> int:
         """Those that the autoscaler has started and not ended."""
         return sum("raylet/raylet" in line for line in self.processes("head").values()) - 1
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
 
 
 @pytest.fixture
@@ -94,14 +102,16 @@ def world() -> Iterator[GrowingWorld]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("through", ["its own protocol", "Ray's client"])
 def test_a_cluster_grows_from_nothing_by_a_node_of_each_role_and_shrinks_again(
-    world: GrowingWorld, tmp_path: Path
+    world: GrowingWorld, tmp_path: Path, through: str
 ) -> None:
     world.start_growing(
         agents={"resources": {"CPU": 2}, "labels": {"securebench.role": "produce"}},
         tests={"resources": {"CPU": 2}, "labels": {"securebench.role": "verify"}},
     )
-    executor = {"type": "ray", "address": world.address, "autoscale_cpus": 4, "patience_seconds": 100}
+    address = f"ray://127.0.0.1:{world.client}" if through == "Ray's client" else world.address
+    executor = {"type": "ray", "address": address, "autoscale_cpus": 4, "patience_seconds": 100}
     directory = written(tmp_path, [code(number) for number in range(6)], 2, executor=executor)
     assert world.nodes() == 0
     assert world.run(directory, seconds=150) == 0, said(directory)

@@ -27,11 +27,11 @@ class Grows:
     """A cluster without a node, and what it is asked for."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[int] = []
+        self.asked: list[dict[str, int]] = []
         self.nodes: list[RayNode] = []
         self.notices: list[str] = []
         monkeypatch.setattr(on_ray, "seen_nodes", self._seen)
-        monkeypatch.setattr(on_ray, "ask_for_cpus", self.asked.append)
+        monkeypatch.setattr(on_ray, "ask_for_cpus", lambda _, cpus: self.asked.append(cpus))
         monkeypatch.setattr(opening, "_LOOK_SECONDS", 0.01)
 
     async def _seen(self, ray: Any) -> list[RayNode]:
@@ -48,16 +48,16 @@ class Grows:
         return watch
 
 
-def test_a_cluster_without_a_node_is_asked_for_one_and_for_none_at_the_end(
+def test_a_cluster_without_a_node_is_asked_for_one_of_each_role_and_for_none_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grows = Grows(monkeypatch)
 
     async def run() -> None:
-        await grows.watch(cluster(tmp_path, 0), found=False)
+        await grows.watch(cluster(tmp_path, 0, roles=("produce", "verify")), found=False)
 
     anyio.run(run)
-    assert grows.asked == [1, 0]
+    assert grows.asked == [{"produce": 1, "verify": 1}, {}]
 
 
 def test_a_cluster_is_asked_for_the_processors_that_attempts_count_for(
@@ -67,21 +67,20 @@ def test_a_cluster_is_asked_for_the_processors_that_attempts_count_for(
 
     async def run() -> None:
         nodes = cluster(tmp_path, 1)
-        nodes.placement.place(NEED)
 
-        async def wait() -> None:
-            async with nodes.placed(Need("verify", 0.25, GB)):
-                pass
+        async def hold(need: Need) -> None:
+            async with nodes.placed(need):
+                await anyio.sleep_forever()
 
         async with anyio.create_task_group() as group:
-            for _ in range(10):
-                group.start_soon(wait)
+            for need in (NEED, *[Need("verify", 0.25, GB)] * 10, Need("produce", 2.0, GB)):
+                group.start_soon(hold, need)
             await anyio.wait_all_tasks_blocked()
             await grows.watch(nodes, found=True)
             group.cancel_scope.cancel()
 
     anyio.run(run)
-    assert grows.asked == [4, 0]  # one that runs, and a quarter for each that waits
+    assert grows.asked == [{"verify": 4, "produce": 2}, {}]  # one that runs, and a quarter for each that waits
 
 
 # -- which nodes ----------------------------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ class Silent:
         await anyio.sleep_forever()
 
 
-def cluster(directory: Path, nodes: int) -> Cluster:
+def cluster(directory: Path, nodes: int, roles: tuple[str, ...] = ()) -> Cluster:
     contents = StoredContents(CandidateStore(directory))
-    made = Cluster(pytest.fail, contents, notice=lambda _: None, patience=5)
+    made = Cluster(pytest.fail, contents, notice=lambda _: None, patience=5, roles=roles)
     machine = Machine(cpus=1, memory=8 * GB, disk=99 * GB, kernel="k", architecture="a", python="3")
     report = NodeReport(
         key="ed25519:" + "0" * 64,

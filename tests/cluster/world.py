@@ -206,7 +206,7 @@ class World:
 
     def carry_out(self, config: TesterConfig, **options: Any) -> TesterRunSummary:
         """A whole run over the nodes there are."""
-        with mock.patch("securebench.tester_run.open_cluster", self.open_cluster):
+        with mock.patch("securebench.cluster.opening.open_cluster", self.open_cluster):
             return run_tester_config(config, **options)
 
     def run(self, rows: Iterable[dict[str, Any]], command: str | list[str], **more: Any) -> list[dict[str, Any]]:

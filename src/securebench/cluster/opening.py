@@ -154,7 +154,7 @@ class _Watch:
     async def _ask(self, cpus: dict[str, int]) -> None:
         if cpus != self._asked:
             self._asked = cpus
-            await anyio.to_thread.run_sync(on_ray.ask_for_cpus, cpus, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(on_ray.ask_for_cpus, self._ray, cpus, abandon_on_cancel=True)
 
     def _refuse(self, node: on_ray.RayNode, why: SecureBenchError) -> None:
         self.refusal = why

@@ -432,11 +432,18 @@ async def end_actor(ray: Any, actor: Any, *, started: bool) -> None:
         await anyio.to_thread.run_sync(ray.kill, actor)
 
 
-def ask_for_cpus(cpus: Mapping[str, int]) -> None:
+def ask_for_cpus(ray: Any, cpus: Mapping[str, int]) -> None:
     """Let a cluster that can grow grow to so many processors of nodes of each role; none lets it shrink. Where Ray's
     autoscaler is one that looks at no labels, it adds nodes of whatever role."""
-    from ray.autoscaler.sdk import request_resources
-
     selectors = [{ROLE_LABEL: f"!in({_OTHER[role]})"} for role, number in cpus.items() for _ in range(number)]
     with suppress(Exception):  # a cluster that cannot grow
-        request_resources(bundles=[{"CPU": 1}] * len(selectors), bundle_label_selectors=selectors)
+        if ray.util.client.ray.is_connected():  # who is a client can only have it asked
+            ray.get(ray.remote(num_cpus=0)(_request).remote(selectors), timeout=_ANSWER_SECONDS)
+        else:
+            _request(selectors)
+
+
+def _request(selectors: list[dict[str, str]]) -> None:
+    from ray.autoscaler.sdk import request_resources
+
+    request_resources(bundles=[{"CPU": 1}] * len(selectors), bundle_label_selectors=selectors)
