@@ -22,8 +22,8 @@ ALL = "_NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000 | 0x08000000\n"
 CARELESS = {
     "no IPC namespace": (ALL, "_NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000\n"),
     "no private directories": ('for place in (b"/tmp", b"/dev/shm")', "for place in ()"),
-    "no filter": ("load_filter(settings.filter)", "None"),
-    "capabilities are kept": ("drop_capabilities()", "None"),
+    "no filter": ("calls.append(filtered(settings.filter))", "None"),
+    "capabilities are kept": ("calls += without_capabilities()", "None"),
     "devices are open to changes": ("for name in _DEVICES", "for name in ()"),
     "sockets may be left": ("left = max(0, _sockets() - 2 * len(self.children))", "left = 0"),
     "no room is the end": ("except OSError as error:  # whoever", "except ZeroDivisionError as error:  # whoever"),

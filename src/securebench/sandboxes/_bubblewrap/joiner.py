@@ -49,8 +49,7 @@ class Joiner(_runner.Runner):
         return roots + _listening.listen(map(int, ports.split()))
 
     def walls(self) -> None:
-        _become.drop_capabilities()
-        _become.load_filter(self._filter)
+        _become.make([*_become.without_capabilities(), _become.filtered(self._filter)])
 
     def sweep(self) -> None:
         """Kill every process inside but the first. One call kills them all at once, so no fork can outrun it.

@@ -12,7 +12,7 @@ import fcntl
 import os
 import resource
 
-_PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 22, 24, 47, 4
+_PR_SET_SECCOMP, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 22, 23, 24, 47, 4
 _CAPABILITY_VERSION_3 = 0x20080522
 _SIGNALS = 64
 _SIG_SETMASK = 2
@@ -22,7 +22,14 @@ _IGNORE = (1).to_bytes(8, "little") + bytes(56)
 _DEFAULT = bytes(64)
 
 libc = ctypes.CDLL(None, use_errno=True)
-libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)  # told once: a fork server's processes call it often
+libc.prctl.argtypes = (ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Call = tuple[str, Any, tuple[Any, ...]]
+    """What it is for, a function of the C library that answers -1 where it fails, and the arguments."""
 
 
 def check(result: int, what: str) -> None:
@@ -32,8 +39,20 @@ def check(result: int, what: str) -> None:
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def prctl(option: int, value: int = 0, third: int = 0) -> int:
-    return int(libc.prctl(option, value, third, 0, 0))
+def make(calls: list[Call]) -> None:
+    """Calls that were prepared. Raises OSError for the first that fails."""
+    for what, function, arguments in calls:
+        if function(*arguments) == -1:
+            check(-1, what)
+
+
+def prctl(option: int, value: int = 0) -> int:
+    return int(libc.prctl(option, value, None, 0, 0))
+
+
+def controlled(option: int, value: int, what: str) -> Call:
+    """`prctl` as a prepared call."""
+    return what, libc.prctl, (option, value, None, 0, 0)
 
 
 def reset_signals(ignored: tuple[int, ...] = ()) -> None:
@@ -68,13 +87,19 @@ def place(fds: list[int], numbers: list[int], fault: int) -> int:
 
 
 def limit(words: bytes) -> None:
+    make(limits(words))
+
+
+def limits(words: bytes) -> list[Call]:
     """Resource limits as `limits.as_bytes` writes them, never above the ceiling we have."""
+    calls: list[Call] = []
     for word in words.split():
-        kind, soft, hard = map(int, word.split(b":"))
+        kind, *bounds = map(int, word.split(b":"))
         ceiling = resource.getrlimit(kind)[1]
         if ceiling != resource.RLIM_INFINITY:
-            soft, hard = min(soft, ceiling), min(hard, ceiling)
-        resource.setrlimit(kind, (soft, hard))
+            bounds = [min(bound, ceiling) for bound in bounds]
+        calls.append(("limit what it uses", libc.setrlimit, (kind, (ctypes.c_ulong * 2)(*bounds))))
+    return calls
 
 
 def become_user(uid: int) -> None:
@@ -82,31 +107,31 @@ def become_user(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    _no_capabilities()
+    make([_no_capabilities()])
 
 
-def drop_capabilities() -> None:
-    """Have none and be unable to get any."""
-    for capability in range(64):
-        if prctl(_PR_CAPBSET_DROP, capability) != 0:
-            break  # past the last one this kernel knows
-    prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    _no_capabilities()
+def without_capabilities() -> list[Call]:
+    """What leaves a process without any and unable to get one."""
+    what = "drop capabilities"
+    known = [number for number in range(64) if prctl(_PR_CAPBSET_READ, number) >= 0]
+    calls = [controlled(_PR_CAPBSET_DROP, number, what) for number in known]
+    return [*calls, controlled(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, what), _no_capabilities()]
 
 
-def _no_capabilities() -> None:
+def _no_capabilities() -> Call:
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
-    check(libc.capset(header, nothing), "drop capabilities")
+    return "drop capabilities", libc.capset, (header, nothing)
 
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def load_filter(program: bytes) -> None:
+def filtered(program: bytes) -> Call:
+    """What loads this system call filter."""
     loaded = _Program(len(program) // 8, program)
-    check(prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(loaded)), "load the system call filter")
+    return "load the system call filter", libc.prctl, (_PR_SET_SECCOMP, 2, ctypes.byref(loaded), 0, 0)
 
 
 def execute(argv: list[bytes], env: dict[bytes, bytes]) -> None:

@@ -22,12 +22,24 @@ import sys
 import time
 import types
 
-from securebench.sandboxes._launch.become import check, drop_capabilities, libc, limit, load_filter, prctl
+from securebench.sandboxes._launch.become import (
+    check,
+    controlled,
+    filtered,
+    libc,
+    limit,
+    limits,
+    make,
+    prctl,
+    without_capabilities,
+)
 from securebench.sandboxes._launch.wire import read_payload, receive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from securebench.sandboxes._launch.become import Call
 
 # User, PID, mount, IPC. The network is the server's own, which has no interface. Nobody runs there at the same time,
 # and where a socket outlives the process that made it, nobody runs there next.
@@ -41,9 +53,13 @@ _FATAL = tuple(
     getattr(_signal, name)
     for name in ("SIGHUP", "SIGQUIT", "SIGTERM", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGPROF", "SIGXCPU")
 )
+_REHEARSED = 32  # calls after which the interpreter knows how they are made
 _CONTROL = 250  # beyond the numbers that programs use by habit
 _INODES_PER_MIB = 256
 _PAUSES = (0.001, 0.004, 0.015, 0.03, 0.0)  # seconds
+_before_fork, _after_fork_in_parent, _after_fork_in_child = (
+    ctypes.pythonapi[f"PyOS_{name}"] for name in ("BeforeFork", "AfterFork_Parent", "AfterFork_Child")
+)
 
 
 class Settings:
@@ -66,6 +82,7 @@ class Server:
         self.space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
         self.children: dict[int, tuple[int, int]] = {}  # pidfd: number, pid
         self.made = 0
+        self.walls: list[Call] = []
 
     def load(self) -> None:
         """What programs import most, and a rehearsal of this one, whose modules are there already. Limits are inherited
@@ -84,6 +101,8 @@ class Server:
         self.begin = compile(self.settings.start, "<string>", "exec")
         if self.settings.rehearsal:
             sys.modules.pop(self.settings.rehearsal).main()
+        self.walls = _walls(self.settings)
+        make([("nothing", libc.getpid, ())] * _REHEARSED)
         gc.collect()
         gc.freeze()  # what is never looked at is never copied
 
@@ -131,16 +150,16 @@ class Server:
     def fork(self) -> int:
         """As `os.fork`, into namespaces of its own. The C library is told the new thread's number, as it would be by
         its own `fork`: some of its locks know their owner by it."""
-        ctypes.pythonapi.PyOS_BeforeFork()
+        _before_fork()
         flags = _NAMESPACES | _CHILD_SETTID | _CHILD_CLEARTID | _signal.SIGCHLD
         address = ctypes.c_void_p(self.tid_address)
         # The order of the last two arguments differs between machines; none of them is a thread's storage.
         tail = (address, None) if _CLONE == 56 else (None, address)
         pid = int(libc.syscall(_CLONE, ctypes.c_ulong(flags), None, None, *tail))
         if pid == 0:
-            ctypes.pythonapi.PyOS_AfterFork_Child()
+            _after_fork_in_child()
             return 0
-        ctypes.pythonapi.PyOS_AfterFork_Parent()
+        _after_fork_in_parent()
         check(0 if pid > 0 else -1, "make namespaces")
         return pid
 
@@ -184,7 +203,7 @@ def _child(server: Server, door: _socket.socket) -> None:
     code = 1
     try:
         try:
-            expendable = _walls(server.settings)
+            expendable = _put_up(server)
         except OSError as error:
             send(door, b"error " + str(error).encode("utf-8", "replace")[:400])
             os._exit(1)
@@ -203,31 +222,40 @@ def _child(server: Server, door: _socket.socket) -> None:
         os._exit(code)
 
 
-def _walls(settings: Settings) -> int:
-    """Put them up; the file through which it makes itself the first to go."""
+def _walls(settings: Settings) -> list[Call]:
+    """Everything that a new process does to itself once it is somebody, made ready before there is one: whatever a
+    process looks at or makes for the first time costs it pages of its own."""
+    calls: list[Call] = []
+    for place in (b"/tmp", b"/dev/shm"):
+        arguments = (b"tmpfs", place, b"tmpfs", _MS_NOSUID | _MS_NODEV, settings.tmp)
+        calls.append(("mount a private /tmp", libc.mount, arguments))
+    flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+    calls.append(("mount a private /proc", libc.mount, (b"proc", b"/proc", b"proc", flags, None)))
+    # Whoever runs here next has the same ones: a time or a mode set on them would be a message.
+    flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NOEXEC
+    for name in _DEVICES:
+        calls.append(("protect /dev/" + name, libc.mount, (None, b"/dev/" + name.encode(), None, flags, None)))
+    calls.append(("begin a session", libc.setsid, ()))
+    calls.append(("set the mask of new files", libc.umask, (0o022,)))
+    calls.append(("go to its directory", libc.chdir, (settings.cwd,)))
+    calls += limits(settings.own_limits)
+    calls.append(controlled(_PR_SET_NO_NEW_PRIVS, 1, "refuse new privileges"))
+    calls += without_capabilities()
+    calls.append(controlled(_PR_SET_PDEATHSIG, _signal.SIGKILL, "die with the fork server"))
+    calls.append(controlled(_PR_SET_DUMPABLE, 1, "own its own files in /proc"))
+    calls.append(filtered(settings.filter))
+    return calls
+
+
+def _put_up(server: Server) -> int:
+    """The walls; the file through which the process makes itself the first to go."""
     # The outer /proc, where this process is still named; the one of its own will be read-only.
-    for name, text in settings.files:
+    for name, text in server.settings.files:
         fd = os.open("/proc/self/" + name, os.O_WRONLY | os.O_CLOEXEC)
         os.write(fd, text)
         os.close(fd)
     expendable = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-    for place in (b"/tmp", b"/dev/shm"):
-        check(libc.mount(b"tmpfs", place, b"tmpfs", _MS_NOSUID | _MS_NODEV, settings.tmp), "mount a private /tmp")
-    flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
-    check(libc.mount(b"proc", b"/proc", b"proc", flags, None), "mount a private /proc")
-    # Whoever runs here next has the same ones: a time or a mode set on them would be a message.
-    flags = _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NOEXEC
-    for name in _DEVICES:
-        check(libc.mount(None, b"/dev/" + name.encode(), None, flags, None), "protect /dev/" + name)
-    os.setsid()
-    os.umask(0o022)
-    os.chdir(settings.cwd)
-    limit(settings.own_limits)
-    check(prctl(_PR_SET_NO_NEW_PRIVS, 1), "refuse new privileges")
-    drop_capabilities()
-    check(prctl(_PR_SET_PDEATHSIG, _signal.SIGKILL), "die with the fork server")
-    check(prctl(_PR_SET_DUMPABLE, 1), "own its own files in /proc")
-    load_filter(settings.filter)
+    make(server.walls)
     return expendable
 
 

@@ -54,9 +54,9 @@ def test_names_the_tests_define_are_theirs() -> None:
 
 def test_builtins_and_helpers_are_never_taken_from_the_candidate() -> None:
     code = "assert f(len(sum([1]))) == helper(1)"
-    assert wanted_names(code, {"helper": len}, None) == {"f"}
-    assert wanted_names(code, {"helper": len}, "sum") == {"f", "sum"}
-    assert wanted_names("def sum(x): return x\nassert f(sum(1))", {}, "sum") == {"f"}
+    assert wanted_names(free_names(code), {"helper": len}, None) == {"f"}
+    assert wanted_names(free_names(code), {"helper": len}, "sum") == {"f", "sum"}
+    assert wanted_names(free_names("def sum(x): return x\nassert f(sum(1))"), {}, "sum") == {"f"}
 
 
 def test_helpers_come_from_complete_functions_of_the_prompt_only() -> None:

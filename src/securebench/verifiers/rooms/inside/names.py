@@ -35,13 +35,13 @@ def free_names(code: str) -> set[str]:
     return used - defined
 
 
-def modules(code: str, entry: str | None) -> dict[str, Any]:
+def modules(tree: ast.AST, free: set[str]) -> dict[str, Any]:
     """Modules that test code uses without importing them, relying on the candidate's import: imported here.
 
     `math.isclose(f(x), 3.2)` would otherwise be decided by whatever the candidate calls `math`."""
-    names = free_names(code) - {entry}
+    names = {name for name in free if not hasattr(builtins, name)}
     found: dict[str, Any] = {}
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(tree) if names else ():
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
             name = node.value.id
             try:
@@ -54,9 +54,8 @@ def modules(code: str, entry: str | None) -> dict[str, Any]:
 _ALIASES = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot"}
 
 
-def wanted_names(code: str, helpers: dict[str, Any], entry: str | None) -> set[str]:
-    """The names that may be taken from the candidate."""
-    free = free_names(code)
+def wanted_names(free: set[str], helpers: dict[str, Any], entry: str | None) -> set[str]:
+    """Which of the tests' free names may be taken from the candidate."""
     names = {name for name in free if name not in helpers and not hasattr(builtins, name)}
     if entry is not None and entry in free:
         names.add(entry)

@@ -7,7 +7,7 @@ import random
 import sys
 import types
 
-from securebench.verifiers.rooms.inside.names import modules, prompt_helpers, wanted_names
+from securebench.verifiers.rooms.inside.names import free_names, modules, prompt_helpers, wanted_names
 from securebench.verifiers.rooms.inside.record import PackBroken, Recorder, Said, reason
 from securebench.verifiers.rooms.inside.remote import Link, Remote, StaleRemote, catches_assertions
 
@@ -54,9 +54,10 @@ class Suite:
         link.may_stop = "StopIteration" in self.code or "StopAsyncIteration" in self.code
         try:
             self.tree = ast.parse(self.code)
-            compile(self.tree, TESTS, "exec", dont_inherit=True)
-            self.helpers = {**modules(self.code, self.entry), **prompt_helpers(start["public"], self.entry)}
-            self.wanted = wanted_names(self.code, self.helpers, self.entry)
+            self.compiled = compile(self.tree, TESTS + ".py", "exec", dont_inherit=True)
+            free = free_names(self.code)
+            self.helpers = {**modules(self.tree, free - {self.entry}), **prompt_helpers(start["public"], self.entry)}
+            self.wanted = wanted_names(free, self.helpers, self.entry)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise PackBroken("the tests are no Python that runs here: " + type(error).__name__) from None
 
@@ -87,7 +88,7 @@ class Suite:
             self.run_statements(module, recorder)
             return
         try:
-            exec(compile(self.tree, TESTS + ".py", "exec", dont_inherit=True), module.__dict__)
+            exec(self.compiled, module.__dict__)
         except StaleRemote:
             raise
         except BaseException as error:
