@@ -34,6 +34,7 @@ from typing import Any
 
 from scheduler_load import scheduler
 from securebench import tester_run
+from securebench.cluster import opening
 from securebench.progress import Event, ProgressEvent
 from securebench.tester_config import TesterConfig, load_tester_config
 from securebench.tester_run import run_tester_config, with_tester_overrides
@@ -191,7 +192,7 @@ def simulation(nodes: int, attempts: int, profile: bool) -> dict[str, Any]:
     total, spent = tasks * min(attempts, 100), NodeTime()
     with tempfile.TemporaryDirectory(prefix="scale-") as name:
         config = load_tester_config(write_pack(Path(name), tasks, min(attempts, 100), "simulated"), env={})
-        tester_run.open_cluster = simulated(nodes, 1.0, spent)  # type: ignore[assignment]
+        opening.open_cluster = simulated(nodes, 1.0, spent)
         watch, profiler = Watch(total), cProfile.Profile(time.thread_time)
         if profile:
             profiler.enable()

@@ -148,7 +148,12 @@ def simulated(nodes: int, cpus: float, spent: NodeTime) -> Opening:
 
     @asynccontextmanager
     async def open_simulated(
-        config: TesterConfig, images: tuple[str | None, ...], notice: Callable[[str], None], *, unsafe: bool
+        config: TesterConfig,
+        images: tuple[str | None, ...],
+        roles: tuple[str, ...],
+        notice: Callable[[str], None],
+        *,
+        unsafe: bool,
     ) -> AsyncIterator[tuple[Cluster, Member]]:
         with staging_directory() as private:
             store = CandidateStore(Path(private) / "candidates")
@@ -157,6 +162,7 @@ def simulated(nodes: int, cpus: float, spent: NodeTime) -> Opening:
                 StoredContents(store),
                 notice=notice,
                 patience=config.executor.patience_seconds,
+                roles=roles,
             )
             async with side_tasks() as tasks:
                 for number in range(nodes):
