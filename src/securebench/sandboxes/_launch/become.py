@@ -111,9 +111,11 @@ def become_user(uid: int) -> None:
 
 
 def without_capabilities() -> list[Call]:
-    """What leaves a process without any and unable to get one."""
+    """What leaves a process without any and unable to get one. Raises OSError where it cannot be told which there are."""
     what = "drop capabilities"
     known = [number for number in range(64) if prctl(_PR_CAPBSET_READ, number) >= 0]
+    if not known:
+        check(-1, "see which capabilities there are")
     calls = [controlled(_PR_CAPBSET_DROP, number, what) for number in known]
     return [*calls, controlled(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, what), _no_capabilities()]
 
