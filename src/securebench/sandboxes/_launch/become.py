@@ -111,7 +111,7 @@ def become_user(uid: int) -> None:
 
 
 def without_capabilities() -> list[Call]:
-    """What leaves a process without any and unable to get one. Raises OSError where it cannot be told which there are."""
+    """What leaves a process without any and unable to get one. Raises OSError where the kernel tells of none."""
     what = "drop capabilities"
     known = [number for number in range(64) if prctl(_PR_CAPBSET_READ, number) >= 0]
     if not known:
