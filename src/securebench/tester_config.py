@@ -94,6 +94,13 @@ class JudgeSection(ClosedModel):
     max_tokens: Positive = 256
 
 
+class AutoscaleSection(ClosedModel):
+    """How many processors of nodes of each role a cluster is asked for at most; of a role without a number, none."""
+
+    produce: Positive | None = None
+    verify: Positive | None = None
+
+
 class ExecutorSection(ClosedModel):
     """Who carries attempts out: this machine, or the nodes of a Ray cluster, by its address; without one, a cluster of
     this machine alone."""
@@ -104,7 +111,7 @@ class ExecutorSection(ClosedModel):
     patience_seconds: Seconds = 120.0  # how long an attempt waits for a node that could carry it out
     cache: Size = 20 * 2**30  # bytes that a node keeps of what it was sent
     cpus: Annotated[float, Field(gt=0)] = 1.0  # that an attempt counts for where its task does not say
-    autoscale_cpus: Annotated[int, Field(ge=1)] | None = None  # that a cluster may grow to while work waits
+    autoscale_cpus: Positive | AutoscaleSection | None = None  # that a cluster may grow to while work waits
 
 
 def chosen_executor(text: str) -> dict[str, Any]:

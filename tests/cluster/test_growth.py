@@ -30,10 +30,12 @@ from securebench.cluster.growth import processors
         ({"produce": 100.0, "verify": 50.0}, [], 12, {"produce": 8, "verify": 4}),
         ({"produce": 1000.0, "verify": 0.5}, [], 8, {"produce": 7, "verify": 1}),
         ({"produce": 5.0, "verify": 5.0}, [], 1, {"produce": 1, "verify": 1}),
+        ({"produce": 50.0, "verify": 50.0}, [], {"produce": 40, "verify": 8}, {"produce": 40, "verify": 8}),
+        ({"produce": 50.0, "verify": 50.0}, ["verify"], {"produce": 40}, {"produce": 40}),
     ],
 )
 def test_each_role_is_asked_for_what_it_needs_and_all_for_no_more_than_the_limit(
-    wanted: dict[str, float], missing: list[str], most: int, asked: dict[str, int]
+    wanted: dict[str, float], missing: list[str], most: int | dict[str, int], asked: dict[str, int]
 ) -> None:
     assert processors(wanted, missing, most) == asked
 
@@ -111,7 +113,12 @@ def test_a_cluster_grows_from_nothing_by_a_node_of_each_role_and_shrinks_again(
         tests={"resources": {"CPU": 2}, "labels": {"securebench.role": "verify"}},
     )
     address = f"ray://127.0.0.1:{world.client}" if through == "Ray's client" else world.address
-    executor = {"type": "ray", "address": address, "autoscale_cpus": 4, "patience_seconds": 100}
+    executor = {
+        "type": "ray",
+        "address": address,
+        "autoscale_cpus": {"produce": 2, "verify": 2},
+        "patience_seconds": 100,
+    }
     directory = written(tmp_path, [code(number) for number in range(6)], 2, executor=executor)
     assert world.nodes() == 0
     assert world.run(directory, seconds=150) == 0, said(directory)

@@ -59,6 +59,20 @@ def test_every_pod_has_the_token_and_nodes_have_what_isolation_needs(cluster: di
         [container] = pod["containers"]
         assert container["securityContext"]["procMount"] == "Unmasked"
         assert "privileged" not in container["securityContext"]
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        for probe in ("livenessProbe", "readinessProbe"):  # what is missing KubeRay fills in, and asks the dashboard
+            [container] = group["template"]["spec"]["containers"]
+            assert container[probe]["exec"]["command"][0] == "sh"
+
+
+def test_the_document_asks_for_no_more_than_the_groups_hold(cluster: dict[str, Any]) -> None:
+    text = (FILE.parents[1] / "cluster.md").read_text()
+    line = next(line for line in text.splitlines() if line.strip().startswith("autoscale_cpus: {"))
+    asked = YAML(typ="safe").load(line)["autoscale_cpus"]
+    for group in cluster["spec"]["workerGroupSpecs"]:
+        [container] = group["template"]["spec"]["containers"]
+        held = group["maxReplicas"] * int(container["resources"]["limits"]["cpu"])
+        assert asked[group["groupName"]] <= held
 
 
 def test_nodes_reach_the_cluster_and_names_only(documents: list[dict[str, Any]], cluster: dict[str, Any]) -> None:

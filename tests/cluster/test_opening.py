@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,16 @@ class Grows:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[dict[str, int]] = []
+        self.deaf = 0  # times that it hears nothing
         self.nodes: list[RayNode] = []
         self.notices: list[str] = []
         monkeypatch.setattr(on_ray, "seen_nodes", self._seen)
-        monkeypatch.setattr(on_ray, "ask_for_cpus", lambda _, cpus: self.asked.append(cpus))
+        monkeypatch.setattr(on_ray, "ask_for_cpus", self._ask)
         monkeypatch.setattr(opening, "_LOOK_SECONDS", 0.01)
+
+    def _ask(self, ray: Any, cpus: dict[str, int]) -> bool:
+        self.asked.append(cpus)
+        return len(self.asked) > self.deaf
 
     async def _seen(self, ray: Any) -> list[RayNode]:
         return self.nodes
@@ -58,6 +64,36 @@ def test_a_cluster_without_a_node_is_asked_for_one_of_each_role_and_for_none_at_
 
     anyio.run(run)
     assert grows.asked == [{"produce": 1, "verify": 1}, {}]
+
+
+def test_what_a_cluster_did_not_hear_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grows = Grows(monkeypatch)
+    grows.deaf = 2
+
+    async def run() -> None:
+        await grows.watch(cluster(tmp_path, 0, roles=("verify",)), found=False)
+
+    anyio.run(run)
+    assert grows.asked == [{"verify": 1}] * 3 + [{}]
+
+
+def test_an_ask_under_way_when_a_run_ends_is_followed_by_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grows = Grows(monkeypatch)
+    hear = grows._ask
+
+    def slowly(ray: Any, cpus: dict[str, int]) -> bool:
+        time.sleep(0.5)
+        return hear(ray, cpus)
+
+    monkeypatch.setattr(on_ray, "ask_for_cpus", slowly)
+
+    async def run() -> None:
+        await grows.watch(cluster(tmp_path, 0, roles=("verify",)), found=False)
+
+    anyio.run(run)
+    assert grows.asked == [{"verify": 1}, {}]
 
 
 def test_a_cluster_is_asked_for_the_processors_that_attempts_count_for(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import anyio
@@ -28,14 +29,14 @@ from securebench.errors import (
     SecureBenchError,
 )
 from securebench.harness_schema import ClaudeCodeHarness, CodexHarness
-from securebench.tester_config import TesterConfig
+from securebench.tester_config import AutoscaleSection, ExecutorSection, TesterConfig
 
 NODE_MODULE = "securebench.cluster.node"
 _LOOK_SECONDS = 1.0
 _GONE_SECONDS = 60.0  # without an answer of the cluster's own head
 _FIRST_SECONDS = 300.0
 _HELD_SECONDS = 20.0
-_ASK_SECONDS = 5.0
+_ASK_SECONDS = 15.0  # for a cluster to take what it is told at the end
 _ROLE = "its label securebench.role is {!r}, and roles are produce, verify and both; without the label it is both"
 _WAITS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # before a node that failed is tried again
 
@@ -65,7 +66,7 @@ async def open_cluster(
             roles=roles,
         )
         async with on_ray.connected(section.address, unsafe=unsafe) as ray, side_tasks() as tasks:
-            watch = _Watch(ray, cluster, notice, section.autoscale_cpus)
+            watch = _Watch(ray, cluster, notice, _most(section))
             tasks.start_soon(watch.run, tasks)
             try:
                 first = await first_node(cluster, _FIRST_SECONDS, partial(_useful, config))
@@ -75,6 +76,11 @@ async def open_cluster(
             cluster.tell_missing()
             yield cluster, first
             tasks.cancel_scope.cancel()
+
+
+def _most(section: ExecutorSection) -> int | Mapping[str, int] | None:
+    most = section.autoscale_cpus
+    return most.model_dump(exclude_none=True) if isinstance(most, AutoscaleSection) else most
 
 
 def _useful(config: TesterConfig, member: Member) -> bool:
@@ -108,13 +114,17 @@ def _listed(tools: Mapping[str, str]) -> str:
 class _Watch:
     """Looks who is there, and has a process of ours on every node that has processors to give."""
 
-    def __init__(self, ray: Any, cluster: Cluster, notice: Callable[[str], None], autoscale: int | None) -> None:
+    def __init__(
+        self, ray: Any, cluster: Cluster, notice: Callable[[str], None], autoscale: int | Mapping[str, int] | None
+    ) -> None:
         self._ray, self._cluster, self._notice, self._autoscale = ray, cluster, notice, autoscale
         self._attended: set[str] = set()
         self._living: set[str] = set()
         self._refused: set[str] = set()
         self._held: set[str] = set()
-        self._asked: dict[str, int] = {}  # processors by role, of a cluster that can grow
+        self._asked: dict[str, int] = {}  # processors by role, of a cluster that can grow: what it was told last
+        self._asking = Lock()  # one after the other, also where nobody waits for the answer any more
+        self._grows = False  # whether it was ever told anything
         self.found = False  # a node that is useful
         self.refusal: SecureBenchError | None = None  # the last thing that kept a node out
 
@@ -122,9 +132,9 @@ class _Watch:
         try:
             await self._run(tasks)
         finally:
-            if self._asked:
+            if self._grows:
                 with anyio.move_on_after(_ASK_SECONDS, shield=True):
-                    await self._ask({})
+                    await anyio.to_thread.run_sync(self._tell, {}, abandon_on_cancel=True)
 
     async def _run(self, tasks: TaskGroup) -> None:
         last = anyio.current_time()
@@ -152,9 +162,15 @@ class _Watch:
             await anyio.sleep(_LOOK_SECONDS)
 
     async def _ask(self, cpus: dict[str, int]) -> None:
+        """What was not taken is asked again at the next look."""
         if cpus != self._asked:
-            self._asked = cpus
-            await anyio.to_thread.run_sync(on_ray.ask_for_cpus, self._ray, cpus, abandon_on_cancel=True)
+            self._grows = True
+            await anyio.to_thread.run_sync(self._tell, cpus, abandon_on_cancel=True)
+
+    def _tell(self, cpus: dict[str, int]) -> None:
+        with self._asking:
+            if on_ray.ask_for_cpus(self._ray, cpus):
+                self._asked = cpus
 
     def _refuse(self, node: on_ray.RayNode, why: SecureBenchError) -> None:
         self.refusal = why

@@ -432,15 +432,17 @@ async def end_actor(ray: Any, actor: Any, *, started: bool) -> None:
         await anyio.to_thread.run_sync(ray.kill, actor)
 
 
-def ask_for_cpus(ray: Any, cpus: Mapping[str, int]) -> None:
-    """Let a cluster that can grow grow to so many processors of nodes of each role; none lets it shrink. Where Ray's
-    autoscaler is one that looks at no labels, it adds nodes of whatever role."""
+def ask_for_cpus(ray: Any, cpus: Mapping[str, int]) -> bool:
+    """Let a cluster that can grow grow to so many processors of nodes of each role; none lets it shrink. Whether it
+    heard that. Where Ray's autoscaler is one that looks at no labels, it adds nodes of whatever role."""
     selectors = [{ROLE_LABEL: f"!in({_OTHER[role]})"} for role, number in cpus.items() for _ in range(number)]
-    with suppress(Exception):  # a cluster that cannot grow
+    with suppress(Exception):
         if ray.util.client.ray.is_connected():  # who is a client can only have it asked
             ray.get(ray.remote(num_cpus=0)(_request).remote(selectors), timeout=_ANSWER_SECONDS)
         else:
             _request(selectors)
+        return True
+    return False
 
 
 def _request(selectors: list[dict[str, str]]) -> None:
