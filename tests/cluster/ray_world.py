@@ -162,8 +162,13 @@ class RayWorld:
         return process
 
     def run(self, directory: Path, *words: str, seconds: float = 100.0) -> int:
-        """Start it and let it come to its end; its exit code."""
-        return self.start_run(directory, *words).wait(seconds)
+        """Start it and let it come to its end; its exit code. Ray's servers for clients, of which every head on this
+        machine starts its own, take their ports without asking each other: then once more."""
+        for _ in range(4):
+            code = self.start_run(directory, *words).wait(seconds)
+            if "Starting Ray client server failed" not in said(directory):
+                break
+        return code
 
 
 def records(directory: Path, output: str = "out") -> list[dict[str, Any]]:
