@@ -23,6 +23,7 @@ from securebench.candidates.store import CandidateStore
 from securebench.egress.broker import Broker
 from securebench.engine.admission import Memory, memory_for_attempts
 from securebench.engine.attempt import AttemptContext
+from securebench.engine.collector import spared
 from securebench.engine.court import open_court
 from securebench.engine.executors.base import Executor
 from securebench.engine.executors.local import LocalExecutor
@@ -324,7 +325,8 @@ async def _carry_out(
             notary = _notary(config, stage, run, store, run.seed, progress)
             async with _executor(config, options, stage, run, tasks, directory, progress) as executor:
                 lanes = Lanes(executor, store, run.tally, run.statuses, run.faults, todo, order, progress)
-                summary = await _sealed(lanes, notary, config.records.sign, began)
+                with spared():
+                    summary = await _sealed(lanes, notary, config.records.sign, began)
             if config.records.sigstore:
                 await anyio.to_thread.run_sync(seal_keyless, directory)
         progress(ProgressEvent(Event.RUN_DONE, data=summary.as_json()))

@@ -3,7 +3,6 @@ inherited, judges, builds the records and sends them back. It ends when the engi
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import socket
@@ -21,6 +20,7 @@ from securebench.benchmark_pack import load_benchmark_pack
 from securebench.candidates.store import CandidateStore
 from securebench.engine.admission import Memory
 from securebench.engine.attempt import AttemptContext
+from securebench.engine.collector import spared
 from securebench.engine.court import open_court
 from securebench.engine.executors.base import Order
 from securebench.engine.executors.local import LocalExecutor
@@ -64,21 +64,14 @@ async def _serve(engine: Connection) -> None:
         return
     try:
         async with one_error(), _open_executor(Setup.decode(first.data)) as executor:
-            _spare_the_collector()
-            await engine.send(READY)
-            await _Orders(engine, executor).serve()
+            with spared():
+                await engine.send(READY)
+                await _Orders(engine, executor).serve()
             signal.alarm(_FAREWELL)  # what hangs in cleaning up must not stay for ever
     except SecureBenchError as error:
         await engine.send(FAULT, 0, encode_fault(error))
     except ConnectionError:
         return
-
-
-def _spare_the_collector() -> None:
-    """What is there before the first order stays to the end; nobody has to look through it again and again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000)
 
 
 @asynccontextmanager
