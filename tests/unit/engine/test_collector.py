@@ -1,0 +1,28 @@
+"""The garbage collector leaves alone what is there, for as long as the work lasts."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from securebench.engine.collector import spared
+
+
+def test_what_is_there_is_left_alone_and_later_no_more() -> None:
+    frozen, threshold = gc.get_freeze_count(), gc.get_threshold()
+    kept: list[list[int]] = [[] for _ in range(1000)]
+    with spared():
+        assert gc.get_freeze_count() > frozen + len(kept)
+        assert gc.get_threshold() != threshold
+        made: list[list[int]] = [[]]
+        assert any(one is made for one in gc.get_objects()), "what is made meanwhile is looked at"
+    assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == threshold
+
+
+def test_also_where_the_work_fails() -> None:
+    threshold = gc.get_threshold()
+    with pytest.raises(KeyError), spared():
+        raise KeyError
+    assert (gc.get_freeze_count(), gc.get_threshold()) == (0, threshold)
