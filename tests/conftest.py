@@ -21,16 +21,21 @@ settings.load_profile("securebench")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_TESTS = Path(__file__).parent
-_ATTACKS = ("/attacks/", "/conformance/", "hostile", "liars", "inert", "walls", "markers")
-"""What is in the paths of tests in which somebody attacks."""
+_WHOLE_SYSTEMS = ("agents", "browser", "cluster", "crash", "docker", "e2e", "unit/sandboxes", "unit/cli")
+_ATTACKED = (
+    *("cheat", "conformance", "demo", "escape", "forge", "full_audit", "hidden", "hostile", "inert"),
+    *("leak", "liars", "public_answers", "verifiers", "walls"),
+)
+"""What is in the names of those among them in which somebody attacks."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In CI, what failed beside everything else on a busy machine is tried once more, and listed as a rerun. An attack
-    is not: one that won once has won."""
+    """In CI, a test of many processes that failed beside everything else on a busy machine is tried once more, and
+    listed as a rerun. An attack is not: one that won once has won."""
     if "SECUREBENCH_CI" not in os.environ:
         return
+    systems = [Path(__file__).parent / name for name in _WHOLE_SYSTEMS]
     for item in items:
-        if not any(part in str(item.path.relative_to(_TESTS.parent)) for part in _ATTACKS):
+        name = f"{item.path.stem}::{item.name}"
+        if any(map(item.path.is_relative_to, systems)) and not any(word in name for word in _ATTACKED):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=2))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import signal
+import _signal  # built in: `signal` takes a moment to load in which a Ctrl-C would show where we are
 
 
 def main() -> None:
     """Loads the command line and hands over to it. A Ctrl-C while it loads ends the process and nothing else."""
-    taken = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    taken = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if taken:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     from securebench.cli import main as run_command
 
     if taken:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     run_command()
 
 

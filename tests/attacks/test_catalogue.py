@@ -20,9 +20,10 @@ from securebench.sandboxes.select import make_sandbox
 CATALOGUE = load_catalogue()
 
 
-NOTHING_SHOWN = {Verdict.TWIN_FAILED, Verdict.BROKEN}
-"""The attack failed, but so did what has to succeed beside it: on a busy machine either can run out of time. Both are
-tried once more; an attack that won is not."""
+class OutOfTime(Exception):
+    """The attack failed, but what has to succeed beside it had no time to, as can be on a busy machine."""
+
+
 AT_ONCE = 3
 """An attack mostly waits for its rooms; those that follow it are played meanwhile."""
 
@@ -35,17 +36,27 @@ def play() -> Iterator[Callable[[Attack], Row]]:
     if not capabilities.usable:
         reason = capabilities.remedy or "bubblewrap is not usable here"
         (pytest.fail if os.environ.get("SECUREBENCH_CI") else pytest.skip)(reason)
-    player = Player(Backend(sandbox.name, sandbox, HostRoot()))
+    backend = Backend(sandbox.name, sandbox, HostRoot())
+    player = Player(backend)
     begun: dict[str, Future[Row]] = {}
+    done: set[str] = set()
+
+    async def alone(attack: Attack) -> Row:
+        remembers_nothing = Player(backend)
+        async with remembers_nothing.ready():
+            return await remembers_nothing.play(attack)
+
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(player.ready()):
 
         def played(attack: Attack) -> Row:
+            if attack.id in done:
+                return portal.call(alone, attack)
+            done.add(attack.id)
             place = CATALOGUE.attacks.index(attack)
             for one in CATALOGUE.attacks[place : place + AT_ONCE]:
                 if one.id not in begun:
                     begun[one.id] = portal.start_task_soon(player.play, one)
-            row = begun[attack.id].result()
-            return portal.call(player.play, attack) if row.verdict in NOTHING_SHOWN else row
+            return begun[attack.id].result()
 
         try:
             yield played
@@ -55,9 +66,12 @@ def play() -> Iterator[Callable[[Attack], Row]]:
             wait(begun.values())
 
 
+@pytest.mark.flaky(reruns=1, only_rerun="OutOfTime")  # and nothing else: an attack that won once has won
 @pytest.mark.parametrize("attack", CATALOGUE.attacks, ids=lambda attack: attack.id)
 def test_attack_fails_beside_its_twin_and_its_control(play: Callable[[Attack], Row], attack: Attack) -> None:
     row = play(attack)
+    if row.verdict in {Verdict.TWIN_FAILED, Verdict.BROKEN} and "time" in row.detail.lower():
+        raise OutOfTime(row.detail)
     assert row.verdict is Verdict.HELD, row.detail
 
 

@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 
 AGAIN_SECONDS = 0.02
+_MOST_CAUSES = 100
 
 
 def deliver_lost_interrupts() -> None:
@@ -24,12 +25,14 @@ def deliver_lost_interrupts() -> None:
 
 def was_interrupt(error: BaseException) -> bool:
     """Whether an error is what became of an interrupt: one that it was raised from, or that its words tell of."""
-    while not isinstance(error, KeyboardInterrupt) and "KeyboardInterrupt" not in str(error):
+    for _ in range(_MOST_CAUSES):
+        if isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+            return True
         before = error.__cause__ or error.__context__
         if before is None:
             return False
         error = before
-    return True
+    return False
 
 
 def end_interrupted() -> NoReturn:
@@ -45,7 +48,12 @@ def _deliver_again(lost: sys.UnraisableHookArgs) -> None:
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
-    again = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
-    again.daemon = True
-    with suppress(RuntimeError):  # no thread starts in an interpreter that ends, and that one ends anyway
-        again.start()
+    while True:
+        try:
+            again = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
+            again.daemon = True
+            with suppress(RuntimeError):  # no thread starts in an interpreter that ends, and that one ends anyway
+                again.start()
+            return
+        except KeyboardInterrupt:  # sent again already, and this place would drop it for good
+            continue

@@ -11,7 +11,12 @@ _THRESHOLD = 10_000  # new objects before it looks
 
 @contextmanager
 def spared() -> Iterator[None]:
-    """What is there already stays while the context lasts; nobody has to look through it again and again."""
+    """What is there already stays while the context lasts; nobody has to look through it again and again.
+
+    Does nothing where somebody does that already: another run in this process, or the program we are part of."""
+    if gc.get_freeze_count():
+        yield
+        return
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

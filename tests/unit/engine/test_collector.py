@@ -21,6 +21,17 @@ def test_what_is_there_is_left_alone_and_later_no_more() -> None:
     assert gc.get_threshold() == threshold
 
 
+def test_what_somebody_else_froze_stays_frozen() -> None:
+    threshold = gc.get_threshold()
+    gc.freeze()
+    try:
+        with spared():
+            assert gc.get_threshold() == threshold
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
 def test_also_where_the_work_fails() -> None:
     threshold = gc.get_threshold()
     with pytest.raises(KeyError), spared():

@@ -76,7 +76,7 @@ async def run_suite(
 
 
 class Player:
-    """Plays attacks on one backend. A play that several attacks share is played until it has come out as it must."""
+    """Plays attacks on one backend. Plays that several attacks share are played once."""
 
     def __init__(self, backend: Backend, column: str | None = None) -> None:
         self._backend, self._column = backend, column or backend.name
@@ -122,10 +122,9 @@ class Player:
 
     async def _see_once(self, play: Play) -> Seen:
         async with self._locks.setdefault(play, anyio.Lock()):
-            seen = self._known.get(play) or await self._see(play)
-            if seen.end is End.REACHED:
-                self._known[play] = seen
-            return seen
+            if play not in self._known:
+                self._known[play] = await self._see(play)
+            return self._known[play]
 
     async def _see(self, play: Play) -> Seen:
         with staging_directory() as directory:
