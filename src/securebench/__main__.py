@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import _signal  # built in: `signal` takes a moment to load in which a Ctrl-C would show where we are
+# Built in, and typeshed has no stub of it; `signal` takes a moment to load in which a Ctrl-C would show where we are.
+import _signal  # type: ignore[import-not-found]
 
 
 def main() -> None:

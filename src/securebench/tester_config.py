@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, StringConstraints, model_validator
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
 from securebench import _fs, _yaml
 from securebench._canonical import digest_bytes, digest_value
@@ -100,6 +100,21 @@ class AutoscaleSection(ClosedModel):
     produce: Positive | None = None
     verify: Positive | None = None
 
+    @model_validator(mode="after")
+    def _asks_for_something(self) -> AutoscaleSection:
+        if self.produce is None and self.verify is None:
+            raise ValueError("name a number of processors for produce, for verify, or for both")
+        return self
+
+
+def _growth_shape(value: object) -> str:
+    return "roles" if isinstance(value, Mapping | AutoscaleSection) else "together"
+
+
+Growth = Annotated[
+    Annotated[Positive, Tag("together")] | Annotated[AutoscaleSection, Tag("roles")], Discriminator(_growth_shape)
+]
+
 
 class ExecutorSection(ClosedModel):
     """Who carries attempts out: this machine, or the nodes of a Ray cluster, by its address; without one, a cluster of
@@ -111,7 +126,7 @@ class ExecutorSection(ClosedModel):
     patience_seconds: Seconds = 120.0  # how long an attempt waits for a node that could carry it out
     cache: Size = 20 * 2**30  # bytes that a node keeps of what it was sent
     cpus: Annotated[float, Field(gt=0)] = 1.0  # that an attempt counts for where its task does not say
-    autoscale_cpus: Positive | AutoscaleSection | None = None  # that a cluster may grow to while work waits
+    autoscale_cpus: Growth | None = None  # that a cluster may grow to while work waits
 
 
 def chosen_executor(text: str) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from securebench.sandboxes.select import make_sandbox
 CATALOGUE = load_catalogue()
 
 
-class OutOfTime(Exception):
-    """The attack failed, but what has to succeed beside it had no time to, as can be on a busy machine."""
+class NotShown(Exception):
+    """The attack failed, but so did what has to succeed beside it, as can be on a busy machine."""
 
 
 AT_ONCE = 3
@@ -66,12 +66,12 @@ def play() -> Iterator[Callable[[Attack], Row]]:
             wait(begun.values())
 
 
-@pytest.mark.flaky(reruns=1, only_rerun="OutOfTime")  # and nothing else: an attack that won once has won
+@pytest.mark.flaky(reruns=1, only_rerun="NotShown")  # and nothing else: an attack that won once has won
 @pytest.mark.parametrize("attack", CATALOGUE.attacks, ids=lambda attack: attack.id)
 def test_attack_fails_beside_its_twin_and_its_control(play: Callable[[Attack], Row], attack: Attack) -> None:
     row = play(attack)
-    if row.verdict in {Verdict.TWIN_FAILED, Verdict.BROKEN} and "time" in row.detail.lower():
-        raise OutOfTime(row.detail)
+    if row.verdict in {Verdict.TWIN_FAILED, Verdict.BROKEN}:
+        raise NotShown(row.detail)
     assert row.verdict is Verdict.HELD, row.detail
 
 

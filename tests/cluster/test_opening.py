@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -36,9 +38,9 @@ class Grows:
         monkeypatch.setattr(on_ray, "ask_for_cpus", self._ask)
         monkeypatch.setattr(opening, "_LOOK_SECONDS", 0.01)
 
-    def _ask(self, ray: Any, cpus: dict[str, int]) -> bool:
+    def _ask(self, ray: Any, cpus: dict[str, int]) -> str | None:
         self.asked.append(cpus)
-        return len(self.asked) > self.deaf
+        return None if len(self.asked) > self.deaf else "deaf"
 
     async def _seen(self, ray: Any) -> list[RayNode]:
         return self.nodes
@@ -75,6 +77,7 @@ def test_what_a_cluster_did_not_hear_is_asked_again(tmp_path: Path, monkeypatch:
 
     anyio.run(run)
     assert grows.asked == [{"verify": 1}] * 3 + [{}]
+    assert grows.notices == ["the cluster could not be asked to grow, and is asked again: deaf"]
 
 
 def test_an_ask_under_way_when_a_run_ends_is_followed_by_the_release(
@@ -83,7 +86,7 @@ def test_an_ask_under_way_when_a_run_ends_is_followed_by_the_release(
     grows = Grows(monkeypatch)
     hear = grows._ask
 
-    def slowly(ray: Any, cpus: dict[str, int]) -> bool:
+    def slowly(ray: Any, cpus: dict[str, int]) -> str | None:
         time.sleep(0.5)
         return hear(ray, cpus)
 
@@ -94,6 +97,41 @@ def test_an_ask_under_way_when_a_run_ends_is_followed_by_the_release(
 
     anyio.run(run)
     assert grows.asked == [{"verify": 1}, {}]
+
+
+HEAD_GONE_WHILE_ASKED = """
+import sys, time
+from pathlib import Path
+import anyio
+from tests.cluster.test_waiting import cluster
+from securebench.cluster import opening, ray as on_ray
+
+async def nobody(ray):
+    return None
+
+on_ray.seen_nodes = nobody
+on_ray.ask_for_cpus = lambda ray, cpus: time.sleep(3600)
+opening._LOOK_SECONDS, opening._GONE_SECONDS, opening._RELEASE_SECONDS = 0.05, 0.5, 0.5
+
+async def main():
+    nodes = cluster(Path(sys.argv[1]), 0, roles=("verify",))
+    watch = opening._Watch(None, nodes, print, 8)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.run, tasks)
+        if sys.argv[2] == "left":
+            await anyio.sleep(0.2)
+            tasks.cancel_scope.cancel()
+    print("gone" if nodes.fault is not None else "left")
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("why", ["gone", "left"])
+def test_a_cluster_that_never_answers_an_ask_keeps_no_run_from_ending(tmp_path: Path, why: str) -> None:
+    argv = [sys.executable, "-c", HEAD_GONE_WHILE_ASKED, str(tmp_path), why]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, f"{why}\n"), done.stderr
 
 
 def test_a_cluster_is_asked_for_the_processors_that_attempts_count_for(
@@ -235,7 +273,7 @@ def test_a_node_that_others_hold_is_named_and_not_waited_for_at_the_end(
             return "over"
 
         monkeypatch.setattr(nodes, "attend", attend)
-        with anyio.fail_after(10):
+        with anyio.fail_after(50):
             assert await watch._serve(RayNode("1", "n", "both", 1.0)) == "over"
 
     anyio.run(run)

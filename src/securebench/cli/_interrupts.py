@@ -9,24 +9,29 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 import click
 
 AGAIN_SECONDS = 0.02
 _MOST_CAUSES = 100
+_BUILDING = 'Error building "'
 
 
 def deliver_lost_interrupts() -> None:
     """From now on an interrupt that native code drops, with a traceback, is sent once more a moment later."""
-    sys.unraisablehook = _deliver_again
+    sys.unraisablehook = partial(_deliver_again, sys.unraisablehook)
 
 
 def was_interrupt(error: BaseException) -> bool:
-    """Whether an error is what became of an interrupt: one that it was raised from, or that its words tell of."""
+    """Whether an error is what became of an interrupt: one that it was raised from or after, or that pydantic tells of
+    while it builds a model."""
     for _ in range(_MOST_CAUSES):
-        if isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+        words = str(error)
+        if isinstance(error, KeyboardInterrupt) or (words.startswith(_BUILDING) and "KeyboardInterrupt" in words):
             return True
         before = error.__cause__ or error.__context__
         if before is None:
@@ -44,9 +49,9 @@ def end_interrupted() -> NoReturn:
     sys.exit(130)
 
 
-def _deliver_again(lost: sys.UnraisableHookArgs) -> None:
+def _deliver_again(tell: Callable[[sys.UnraisableHookArgs], object], lost: sys.UnraisableHookArgs) -> None:
     if not issubclass(lost.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(lost)
+        tell(lost)
         return
     while True:
         try:

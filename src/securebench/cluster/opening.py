@@ -36,7 +36,7 @@ _LOOK_SECONDS = 1.0
 _GONE_SECONDS = 60.0  # without an answer of the cluster's own head
 _FIRST_SECONDS = 300.0
 _HELD_SECONDS = 20.0
-_ASK_SECONDS = 15.0  # for a cluster to take what it is told at the end
+_RELEASE_SECONDS = 2.5 * on_ray.ANSWER_SECONDS  # for what is being asked, and for asking for nothing
 _ROLE = "its label securebench.role is {!r}, and roles are produce, verify and both; without the label it is both"
 _WAITS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # before a node that failed is tried again
 
@@ -124,7 +124,8 @@ class _Watch:
         self._held: set[str] = set()
         self._asked: dict[str, int] = {}  # processors by role, of a cluster that can grow: what it was told last
         self._asking = Lock()  # one after the other, also where nobody waits for the answer any more
-        self._grows = False  # whether it was ever told anything
+        self._told = False  # whether it may have heard anything
+        self._deaf: str | None = None  # why it did not take what it was told last
         self.found = False  # a node that is useful
         self.refusal: SecureBenchError | None = None  # the last thing that kept a node out
 
@@ -132,9 +133,9 @@ class _Watch:
         try:
             await self._run(tasks)
         finally:
-            if self._grows:
-                with anyio.move_on_after(_ASK_SECONDS, shield=True):
-                    await anyio.to_thread.run_sync(self._tell, {}, abandon_on_cancel=True)
+            if self._told:
+                with anyio.move_on_after(_RELEASE_SECONDS, shield=True):
+                    await on_ray.abandonable(partial(self._tell, {}))
 
     async def _run(self, tasks: TaskGroup) -> None:
         last = anyio.current_time()
@@ -144,6 +145,7 @@ class _Watch:
                 if anyio.current_time() - last > _GONE_SECONDS:
                     gone = f"the head of the Ray cluster has not answered for {_GONE_SECONDS:.0f} seconds"
                     self._cluster.give_up(InfrastructureError(f"{gone}; use --resume when it is back"))
+                    self._told = False  # nobody would hear the release
                     return
             else:
                 last = anyio.current_time()
@@ -162,14 +164,19 @@ class _Watch:
             await anyio.sleep(_LOOK_SECONDS)
 
     async def _ask(self, cpus: dict[str, int]) -> None:
-        """What was not taken is asked again at the next look."""
-        if cpus != self._asked:
-            self._grows = True
-            await anyio.to_thread.run_sync(self._tell, cpus, abandon_on_cancel=True)
+        """Waits for nobody: what was not taken by the next look is asked again then, once the last ask has ended."""
+        if cpus == self._asked or self._asking.locked():
+            return
+        was_deaf, self._told = self._deaf, True
+        with anyio.move_on_after(_LOOK_SECONDS):
+            await on_ray.abandonable(partial(self._tell, cpus))
+        if self._deaf is not None and was_deaf is None:
+            self._notice(f"the cluster could not be asked to grow, and is asked again: {self._deaf}")
 
     def _tell(self, cpus: dict[str, int]) -> None:
         with self._asking:
-            if on_ray.ask_for_cpus(self._ray, cpus):
+            self._deaf = on_ray.ask_for_cpus(self._ray, cpus)
+            if self._deaf is None:
                 self._asked = cpus
 
     def _refuse(self, node: on_ray.RayNode, why: SecureBenchError) -> None:

@@ -40,7 +40,7 @@ _CLIENT = "ray://"
 _CHUNK = 1024 * 1024
 _PENDING = 4 * _CHUNK
 _PROBE_SECONDS = 40.0
-_ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 20.0
 _LAST_WORDS = 4000
 _SAID = 400
 _FAREWELL = 30.0  # seconds for a node to clean up
@@ -87,8 +87,8 @@ async def connected(address: str | None, *, unsafe: bool) -> AsyncIterator[Any]:
                 _require_loopback(ray)
             yield ray
         finally:
-            with anyio.CancelScope(shield=True), anyio.move_on_after(_ANSWER_SECONDS) as waited:
-                await _abandonable(ray.shutdown)
+            with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_SECONDS) as waited:
+                await abandonable(ray.shutdown)
             if waited.cancelled_caught:
                 atexit.unregister(ray.shutdown)  # it would wait again, and for ever
             if session is not None:
@@ -250,7 +250,7 @@ def living_nodes(ray: Any) -> list[RayNode]:
     return found
 
 
-async def _abandonable(call: Callable[[], _T]) -> _T:
+async def abandonable(call: Callable[[], _T]) -> _T:
     """A call that may never return, in a thread that nobody waits for at the end."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[_T] = loop.create_future()
@@ -278,9 +278,9 @@ async def _abandonable(call: Callable[[], _T]) -> _T:
 
 async def seen_nodes(ray: Any) -> list[RayNode] | None:
     """The same, without waiting long; None where the cluster's head does not answer."""
-    with anyio.move_on_after(_ANSWER_SECONDS):
+    with anyio.move_on_after(ANSWER_SECONDS):
         try:
-            return await _abandonable(partial(living_nodes, ray))
+            return await abandonable(partial(living_nodes, ray))
         except Exception:  # noqa: BLE001 — Ray's errors have no common base that can be relied on
             return None
     return None
@@ -432,17 +432,23 @@ async def end_actor(ray: Any, actor: Any, *, started: bool) -> None:
         await anyio.to_thread.run_sync(ray.kill, actor)
 
 
-def ask_for_cpus(ray: Any, cpus: Mapping[str, int]) -> bool:
-    """Let a cluster that can grow grow to so many processors of nodes of each role; none lets it shrink. Whether it
-    heard that. Where Ray's autoscaler is one that looks at no labels, it adds nodes of whatever role."""
+def ask_for_cpus(ray: Any, cpus: Mapping[str, int]) -> str | None:
+    """Let a cluster that can grow grow to so many processors of nodes of each role; none lets it shrink. Why it did not
+    hear that, if it did not. Where Ray's autoscaler is one that looks at no labels, it adds nodes of whatever role."""
     selectors = [{ROLE_LABEL: f"!in({_OTHER[role]})"} for role, number in cpus.items() for _ in range(number)]
-    with suppress(Exception):
+    try:
         if ray.util.client.ray.is_connected():  # who is a client can only have it asked
-            ray.get(ray.remote(num_cpus=0)(_request).remote(selectors), timeout=_ANSWER_SECONDS)
+            asked = ray.remote(num_cpus=0)(_request).remote(selectors)
+            try:
+                ray.get(asked, timeout=ANSWER_SECONDS)
+            except BaseException:
+                ray.cancel(asked)  # it must not be heard after what is asked next
+                raise
         else:
             _request(selectors)
-        return True
-    return False
+    except Exception as error:  # noqa: BLE001 — Ray's errors have no common base that can be relied on
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return None
 
 
 def _request(selectors: list[dict[str, str]]) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
 
 from securebench import cli
+
+
+@pytest.fixture(autouse=True)
+def hook_of_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command has the process to itself; here it leaves pytest's hook behind."""
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 
 
 def _by_its_words() -> None:
@@ -30,10 +37,16 @@ def test_an_interrupt_that_became_another_error_is_still_one(
     assert (left.value.code, capsys.readouterr().err) == (130, "interrupted\n")
 
 
-def test_any_other_error_of_ours_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(**_: object) -> None:
-        raise ValueError("of ours")
+def _of_ours() -> None:
+    raise ValueError("of ours")
 
-    monkeypatch.setattr(cli.app, "main", broken)
+
+def _quotes_somebody() -> None:
+    raise ValueError("of ours: 'KeyboardInterrupt: '")
+
+
+@pytest.mark.parametrize("broken", [_of_ours, _quotes_somebody])
+def test_any_other_error_of_ours_is_shown_whole(broken: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.app, "main", lambda **_: broken())
     with pytest.raises(ValueError, match="of ours"):
         cli.main()

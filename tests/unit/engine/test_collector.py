@@ -17,7 +17,7 @@ def test_what_is_there_is_left_alone_and_later_no_more() -> None:
         assert gc.get_threshold() != threshold
         made: list[list[int]] = [[]]
         assert any(one is made for one in gc.get_objects()), "what is made meanwhile is looked at"
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() <= frozen
     assert gc.get_threshold() == threshold
 
 
@@ -33,7 +33,15 @@ def test_what_somebody_else_froze_stays_frozen() -> None:
 
 
 def test_also_where_the_work_fails() -> None:
-    threshold = gc.get_threshold()
+    frozen, threshold = gc.get_freeze_count(), gc.get_threshold()
     with pytest.raises(KeyError), spared():
         raise KeyError
-    assert (gc.get_freeze_count(), gc.get_threshold()) == (0, threshold)
+    assert gc.get_freeze_count() <= frozen
+    assert gc.get_threshold() == threshold
+
+
+def test_the_few_objects_that_python_freezes_itself_are_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    threshold = gc.get_threshold()
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 375)
+    with spared():
+        assert gc.get_threshold() != threshold
