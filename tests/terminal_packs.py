@@ -14,7 +14,7 @@ from securebench import worker
 
 def test_program():
     number = random.randrange(1000)
-    done = worker.run(["sh", "double.sh", str(number)], timeout=10)
+    done = worker.run(["sh", "double.sh", str(number)], timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, str(2 * number).encode())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -172,17 +173,20 @@ class Agent:
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         return await self.client.post(self.url(path), content=content, headers=sent)
 
-    async def raw(self, *parts: bytes, seconds: float = 5) -> bytes:
-        """Bytes on a fresh connection, and all that comes back until it is closed or nothing comes any more."""
+    async def raw(self, *parts: bytes, seconds: float = 5, replies: int = 0) -> bytes:
+        """Bytes on a fresh connection, and all that comes back until it is closed or nothing comes any more; so many
+        replies are waited for however long it takes."""
         got = b""
         async with await anyio.connect_tcp("127.0.0.1", self.port) as stream:
             for part in parts:
                 await stream.send(part)
                 await anyio.sleep(0.01)
-            with anyio.move_on_after(seconds):
+            with anyio.move_on_after(math.inf if replies else seconds) as scope:
                 try:
                     while True:
                         got += await stream.receive()
+                        if replies and got.count(b"HTTP/1.1 ") >= replies:
+                            scope.deadline = anyio.current_time() + seconds
                 except (anyio.EndOfStream, anyio.BrokenResourceError):
                     pass
         return got
@@ -228,7 +232,7 @@ async def agent_of(
             async with (
                 broker,
                 broker.session("task-1", on_exchange) as session,
-                httpx2.AsyncClient(trust_env=False, timeout=20, verify=_NO_TLS) as client,
+                httpx2.AsyncClient(trust_env=False, timeout=120, verify=_NO_TLS) as client,
                 side_tasks() as tasks,
             ):
                 tasks.start_soon(serve, session, listener, limits)

@@ -41,7 +41,7 @@ class Viewer:
 
     def send(self, data: bytes) -> Answer:
         """Raw bytes, and the answer to them."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=120) as connection:
             connection.sendall(data)
             method = data.partition(b" ")[0].decode("latin-1")
             response = HTTPResponse(connection, method=method)
@@ -62,4 +62,4 @@ def viewer(directory: Path, *arguments: str) -> Iterator[Viewer]:
             yield Viewer(json.loads(line)["url"], process)
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)

@@ -64,7 +64,7 @@ def test_time_runs_out_and_what_was_produced_is_kept(bench: AgentBench) -> None:
     began = time.monotonic()
     with model_server([]) as model:
         done, (record,) = run(bench, command(program, timeout_seconds=3), model.base_url)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 300
     assert done.code == 0
     assert (record["verification_status"], record["failure_reason"]) == ("failed", "producer_timeout")
     assert record["candidate_workspace"].startswith("sha256:")
@@ -107,7 +107,7 @@ def test_an_agent_that_goes_on_without_a_budget_is_ended(bench: AgentBench) -> N
     began = time.monotonic()
     with model_server(lambda asked: Turn("ok")) as model:
         _, (record,) = run(bench, command(program), model.base_url, budget={"attempt": {"requests": 1}})
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 300
     assert record["failure_reason"] == "budget_exhausted", record["failure_message"]
     assert record["producer_stdout"] == "begun\n"
     assert record["candidate_workspace"].startswith("sha256:")

@@ -46,7 +46,7 @@ GIT_ENV = {
 
 def git(tree: Path, *argv: str, check: bool = True, stdin: str = "") -> str:
     done = subprocess.run(
-        ["git", *argv], cwd=tree, env=GIT_ENV, input=stdin, capture_output=True, text=True, check=check, timeout=60
+        ["git", *argv], cwd=tree, env=GIT_ENV, input=stdin, capture_output=True, text=True, check=check, timeout=300
     )
     return done.stdout
 

@@ -73,6 +73,7 @@ class Watched:
 def watched(browser: Any, **options: Any) -> Iterator[Watched]:
     """A page of its own, with its own storage."""
     context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
+    context.set_default_timeout(180_000)
     try:
         page = context.new_page()
         seen = Watched(page)

@@ -27,7 +27,7 @@ def browser(pages: dict[str, Path]) -> Iterator[Any]:
 
     root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=[*ARGUMENTS, *root])
+        chromium = playwright.chromium.launch(executable_path=executable, args=[*ARGUMENTS, *root], timeout=180_000)
         yield chromium
         chromium.close()
 

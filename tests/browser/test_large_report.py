@@ -19,7 +19,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], 
     need_chromium()
     place = tmp_path_factory.mktemp("large")
     argv = [sys.executable, str(SCRIPT), "--json", "--keep", str(place)]
-    done = subprocess.run(argv, check=True, capture_output=True, timeout=600)
+    done = subprocess.run(argv, check=True, capture_output=True, timeout=1800)
     return json.loads(done.stdout), place / "report.html"
 
 

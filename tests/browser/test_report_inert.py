@@ -54,7 +54,7 @@ def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @contextmanager
 def loaded(browser: Any, path: Path, **options: Any) -> Iterator[Watched]:
     with watched(browser, **options) as seen:
-        seen.page.set_default_timeout(20_000)
+        seen.page.set_default_timeout(180_000)
         seen.open(path, ready=False)
         seen.page.wait_for_timeout(300)
         yield seen
@@ -91,6 +91,7 @@ def test_without_the_policy_it_runs(browser: Any, pages: dict[str, Path], tmp_pa
     page = POLICY.sub("", pages["asked"].read_text()).replace('<main id="main"', f"{INJECTED}<main id='main'", 1)
     (tmp_path / "page.html").write_text(page)
     with loaded(browser, tmp_path / "page.html") as seen:
+        seen.page.wait_for_function("window.owned !== undefined")
         assert owned(seen) is not None
         assert not seen.page.locator("main").is_visible()
 
@@ -136,4 +137,8 @@ def test_the_same_texts_own_a_page_that_trusts_them(browser: Any, tmp_path: Path
     naive = "".join(f"<p>{text}</p>\n" for name, text in CORPUS.items() if "script" in name)
     (tmp_path / "page.html").write_bytes(naive.encode("utf-8", "replace"))
     with loaded(browser, tmp_path / "page.html") as seen:
+        for _ in range(600):
+            if seen.dialogs:
+                break
+            seen.page.wait_for_timeout(100)
         assert seen.dialogs

@@ -88,7 +88,7 @@ class World:
                 kind=CandidateKind.TEXT,
                 payload={"task_id": task_id, **payload},
                 view=ResourceView(Component.AGENT, ()),
-                environment=TaskEnvironment(timeout_seconds=60, cpus=0.1, memory=256 * 2**20),
+                environment=TaskEnvironment(timeout_seconds=100, cpus=0.1, memory=256 * 2**20),
                 store=self.store,
                 on_output=lambda stream, data: self.said.append((task_id, data)),
             )
@@ -132,7 +132,7 @@ def node(end: socket.socket) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         if process.poll() is None:
             try:
-                process.wait(30)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -187,7 +187,7 @@ async def _open(
     process: subprocess.Popen[bytes] | None,
     store: CandidateStore,
 ) -> World:
-    with anyio.fail_after(30):
+    with anyio.fail_after(100):
         member = await first_node(cluster, 30, lambda member: bool(member.report.roots))
     producer = RemoteProducer(cluster, "r1", store, config.sandbox, 1.0, broker)
     return World(simulator, broker, producer, member, link, process, store)

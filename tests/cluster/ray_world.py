@@ -10,10 +10,12 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +25,7 @@ import pytest
 from tests.cluster.world import eventually
 from tests.e2e.workbench import CLI
 
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
 _STORE = str(80 * 2**20)
 
 
@@ -34,6 +36,16 @@ def need_ray(*modules: str) -> None:
         if os.environ.get("SECUREBENCH_CI"):
             pytest.fail(message)
         pytest.skip(message)
+
+
+def free_ports(count: int) -> list[int]:
+    """Below those that are given to whoever does not care, and above those that Ray takes by itself."""
+    found: list[int] = []
+    for port in secrets.SystemRandom().sample(range(25_000, 32_000), 100):
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            found.append(port)
+    return found[:count]
 
 
 @dataclass
@@ -147,7 +159,7 @@ class RayWorld:
                 break
             time.sleep(0.2)
         for process in self._started:
-            process.wait(10)
+            process.wait(60)
         shutil.rmtree(self.base, ignore_errors=True)
 
     # -- runs ----------------------------------------------------------------------------------------------------
@@ -161,7 +173,7 @@ class RayWorld:
         self._started.append(process)
         return process
 
-    def run(self, directory: Path, *words: str, seconds: float = 100.0) -> int:
+    def run(self, directory: Path, *words: str, seconds: float = 240.0) -> int:
         """Start it and let it come to its end; its exit code. Ray's servers for clients, of which every head on this
         machine starts its own, take their ports without asking each other: then once more."""
         for _ in range(4):

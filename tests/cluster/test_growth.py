@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.ray_world import RayWorld, need_ray, records, said
+from tests.cluster.ray_world import RayWorld, free_ports, need_ray, records, said
 from tests.cluster.test_ray import check_complete, code, leftovers, names, written
 from tests.cluster.world import eventually
 from tests.e2e.workbench import need_bubblewrap
@@ -44,7 +43,7 @@ class GrowingWorld(RayWorld):
     """One node to begin with, the head; Ray's autoscaler starts and ends the others as processes of this machine."""
 
     def start_growing(self, **nodes: dict[str, Any]) -> None:
-        port, self.client = free_port(), free_port()
+        port, self.client = free_ports(2)
         head_id = "f" * 51 + "00000"
         own = "from ray._private import services; print(services.get_node_ip_address())"
         self.address = f"{subprocess.check_output([sys.executable, '-c', own], text=True).strip()}:{port}"
@@ -86,12 +85,6 @@ class GrowingWorld(RayWorld):
         return sum("raylet/raylet" in line for line in self.processes("head").values()) - 1
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 @pytest.fixture
 def world() -> Iterator[GrowingWorld]:
     need_bubblewrap()
@@ -117,15 +110,15 @@ def test_a_cluster_grows_from_nothing_by_a_node_of_each_role_and_shrinks_again(
         "type": "ray",
         "address": address,
         "autoscale_cpus": {"produce": 2, "verify": 2},
-        "patience_seconds": 100,
+        "patience_seconds": 200,
     }
     directory = written(tmp_path, [code(number) for number in range(6)], 2, executor=executor)
     assert world.nodes() == 0
-    assert world.run(directory, seconds=150) == 0, said(directory)
+    assert world.run(directory, seconds=300) == 0, said(directory)
     found = check_complete(directory, 12)
     produced, verified = names(found, "produce"), names(found, "verify")
     assert produced, records(directory)
     assert verified, records(directory)
     assert not produced & verified, "a node did what its role keeps it from"
     assert eventually(lambda: not leftovers(world)), leftovers(world)
-    assert eventually(lambda: world.nodes() == 0, 100), "nodes that nobody needs are kept"
+    assert eventually(lambda: world.nodes() == 0, 200), "nodes that nobody needs are kept"

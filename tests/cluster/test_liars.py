@@ -56,7 +56,7 @@ class Asked:
             lambda role: NodeSetup.of(config, (None,), role=role, unsafe=False),
             StoredContents(store),
             notice=self.notices.append,
-            patience=1,
+            patience=30,
         )
         self.cluster.enrol_with(config.run_id, ENROLMENT)
         self.court = RemoteCourt(self.cluster, config.run_id, store, Court(None, store, b"seed"), 1.0)
@@ -65,7 +65,7 @@ class Asked:
     async def _ask(self, liar: Liar) -> None:
         ours, theirs = socket.socketpair()
         candidate = CandidateArtifact.for_task(self.task, text="def add(a, b): return 0")
-        with ours, theirs, anyio.fail_after(20):
+        with ours, theirs, anyio.fail_after(120):
             async with anyio.create_task_group() as group:
                 group.start_soon(liar, Connection(theirs))
                 group.start_soon(self._attend, Connection(ours))
@@ -74,7 +74,9 @@ class Asked:
                         self.result = await self.court.judged(self.task, candidate)
                     except SecureBenchError as error:
                         self.result = error
-                await anyio.sleep(0.02)
+                with anyio.move_on_after(60 if isinstance(self.result, IntegrityError) else 0.02):
+                    while self.ended is None:
+                        await anyio.sleep(0.01)
                 self.members = list(self.cluster.members)
                 group.cancel_scope.cancel()
 

@@ -53,7 +53,7 @@ def test_an_agent_on_a_node_is_answered_and_its_requests_are_counted(tmp_path: P
             assert exchange["usage"]["output_tokens"] == 5
             assert b"gpt-5" in production.evidence["trajectory.json"]
 
-    within(30, main)
+    within(120, main)
 
 
 def memory_of(pid: int) -> bytes:
@@ -88,7 +88,7 @@ def test_the_key_is_in_no_frame_to_the_node_and_nowhere_in_its_process(tmp_path:
             assert asked.headers["authorization"] == f"Bearer {KEY}", "the provider was asked with the real key"
             looked["frames"] = bytes(w.link.sent)
 
-    within(30, main)
+    within(120, main)
     for where in ("frames", "memory"):
         assert b"sk-securebench-" in looked[where], "the search works: it finds the placeholder"
     assert b"PYTHONPATH" in looked["environment"]
@@ -99,7 +99,7 @@ def test_the_key_is_in_no_frame_to_the_node_and_nowhere_in_its_process(tmp_path:
 SPENDER = """
 import time
 print(ask()[0], ask()[0], flush=True)
-time.sleep(30)
+time.sleep(300)
 """
 
 
@@ -116,7 +116,7 @@ def test_a_budget_ends_an_agent_on_a_node(tmp_path: Path, monkeypatch: pytest.Mo
             assert text_of(production) == "200 403\n", "what it had said by then is kept"
             assert production.usage["requests"] == len(w.simulator.asked) == 1
 
-    within(15, main)
+    within(120, main)
 
 
 def test_a_budget_of_seconds_ends_an_agent_that_asks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,12 +124,12 @@ def test_a_budget_of_seconds_ends_an_agent_that_asks_nothing(tmp_path: Path, mon
 
     async def main() -> None:
         budget = {"attempt": {"seconds": 1}}
-        async with world(tmp_path, "import time; time.sleep(30)", own_process=False, budget=budget) as w:
+        async with world(tmp_path, "import time; time.sleep(300)", own_process=False, budget=budget) as w:
             production = await w.produce()
             assert production.failure is not None
             assert production.failure.reason is FailureReason.BUDGET_EXHAUSTED
 
-    within(15, main)
+    within(120, main)
 
 
 def test_a_budget_of_the_run_that_is_used_up_starts_no_agent(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_budget_of_the_run_that_is_used_up_starts_no_agent(tmp_path: Path) -> 
             assert second.candidate is None
             assert len(w.simulator.asked) == 1
 
-    within(30, main)
+    within(120, main)
 
 
 def test_providers_that_answer_nobody_are_the_fault_of_nobody_s_agent(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_providers_that_answer_nobody_are_the_fault_of_nobody_s_agent(tmp_path: 
         async with world(tmp_path, "print(ask()[0])", denied) as w:
             assert "no model answered" in ((await w.produce()).fault or "")
 
-    within(30, main)
+    within(120, main)
 
 
 async def large(asked: Asked, send: Send) -> None:
@@ -172,7 +172,7 @@ body = json.dumps({"model": "gpt-5", "stream": True, "messages": [{"role": "user
 head = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"}
 here.request("POST", "/openai/v1/chat/completions", body, head)
 if what == "stall":
-    time.sleep(1.5)
+    time.sleep(5)
     print("stalled")
 else:
     print(len(here.getresponse().read()))
@@ -184,7 +184,7 @@ def test_a_large_reply_comes_whole(tmp_path: Path) -> None:
         async with world(tmp_path, READER, large) as w:
             assert int(text_of(await w.produce("read"))) > LARGE
 
-    within(30, main)
+    within(120, main)
 
 
 @pytest.mark.parametrize("window", [None, 2**30])
@@ -201,7 +201,7 @@ def test_an_agent_that_reads_nothing_is_sent_no_more_than_a_window(
             # What the sockets of the agent took was taken, and made room for as much again.
             assert (len(w.link.sent) < LARGE - 2**20) is (window is None), len(w.link.sent)
 
-    within(30, main)
+    within(120, main)
 
 
 HOSTILE = """
@@ -222,7 +222,7 @@ if what == "hostile":
     threading.Thread(target=flood, daemon=True).start()
     time.sleep(1)
     print("flooding", flush=True)
-    time.sleep(60)
+    time.sleep(300)
 else:
     print(*(ask()[0] for _ in range(20)))
 """
@@ -234,11 +234,11 @@ def test_an_agent_that_floods_and_stalls_holds_up_no_other_attempt(tmp_path: Pat
             tasks.start_soon(w.produce, "hostile")
             while b"flooding" not in w.printed("hostile"):
                 await anyio.sleep(0.05)
-            with anyio.fail_after(30):
+            with anyio.fail_after(100):
                 assert text_of(await w.produce("honest")).split() == ["200"] * 20
             tasks.cancel_scope.cancel()
 
-    within(40, main)
+    within(120, main)
 
 
 def descriptors() -> int:
@@ -273,11 +273,11 @@ def test_what_an_attempt_had_open_on_the_head_is_over_with_it(end: str, tmp_path
                     await _begun(w)
                     assert descriptors() > before
                     tasks.cancel_scope.cancel()
-            with anyio.fail_after(30):
+            with anyio.fail_after(100):
                 while descriptors() > before or len(asyncio.all_tasks()) > tasks_before or not w.simulator.hung_up:
                     await anyio.sleep(0.05)
 
-    within(30, main)
+    within(120, main)
 
 
 async def _lose(w: World) -> None:
@@ -303,4 +303,4 @@ def test_an_agent_that_says_it_has_no_more_to_say_is_still_answered(tmp_path: Pa
         async with world(tmp_path, HALF) as w:
             assert text_of(await w.produce()) == "404\n"
 
-    within(30, main)
+    within(120, main)

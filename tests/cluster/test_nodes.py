@@ -211,5 +211,5 @@ def test_a_node_ends_when_its_head_is_gone(world: World) -> None:
     with ours, theirs:
         process = node._start(theirs)
         node.processes.append(process)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert world.leftovers() == []

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cluster.ray_world import RayWorld, need_ray, records, said
+from tests.cluster.ray_world import RayWorld, free_ports, need_ray, records, said
 from tests.cluster.world import eventually
 from tests.e2e.workbench import CLI, need_bubblewrap, securebench
 from tests.unit.workspaces.git_cases import write_files
@@ -185,7 +184,7 @@ KILLED = {"node": "securebench.cluster.node", "worker": "ray::Pipe", "raylet": "
 
 def test_whoever_is_killed_at_whatever_moment_every_attempt_is_recorded_once(world: RayWorld, tmp_path: Path) -> None:
     directory = written(tmp_path, [*MIXED[66:92], *MIXED[-4:]], 5, SLOW)
-    draw, deadline = random.Random(7), time.monotonic() + 100
+    draw, deadline = random.Random(7), time.monotonic() + 300
     kills = ["node", "worker", "raylet", "head", "worker"]
     draw.shuffle(kills)
     head = world.start_run(directory, "--executor", world.address)
@@ -214,7 +213,7 @@ def test_whoever_is_killed_at_whatever_moment_every_attempt_is_recorded_once(wor
 def _kill(world: RayWorld, what: str, head: subprocess.Popen[bytes], draw: random.Random) -> int:
     if what == "head":
         os.kill(head.pid, signal.SIGKILL)
-        head.wait(10)
+        head.wait(60)
         return 1
     for name in draw.sample(["n1", "n2", "n3"], 3):
         if any(KILLED[what] in line for line in world.processes(name).values()):
@@ -226,13 +225,13 @@ def test_a_node_that_joins_gets_work_and_nodes_that_leave_do_not_end_the_run(wor
     directory = written(tmp_path, MIXED[60:90], 4, SLOW)
     run = world.start_run(directory, "--executor", world.address)
     try:
-        assert eventually(lambda: len(records(directory)) > 10, 40), said(directory)
+        assert eventually(lambda: len(records(directory)) > 10, 120), said(directory)
         before = names(records(directory), "produce", "verify")
         world.start_node("n4")
-        assert eventually(lambda: bool(names(records(directory), "produce", "verify") - before), 40), said(directory)
+        assert eventually(lambda: bool(names(records(directory), "produce", "verify") - before), 120), said(directory)
         left = sum(world.kill(name) for name in ("n1", "n2", "n3"))
         assert left > 3
-        run.wait(90)
+        run.wait(240)
         found = records(directory)
         assert len(found) == 120, said(directory)
         errors = [record["failure_message"] for record in found if record["verification_status"] == "error"]
@@ -270,9 +269,7 @@ def test_a_cluster_that_lets_in_whoever_asks_is_refused(tmp_path: Path) -> None:
 def test_a_cluster_behind_rays_client_is_used_as_any_other(tmp_path: Path, token: str | None) -> None:
     need_bubblewrap()
     need_ray("grpc")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    (port,) = free_ports(1)
     world = RayWorld(token=token)
     try:
         world.start_head(client=port)
@@ -297,7 +294,7 @@ def test_a_cluster_lets_nobody_in_without_its_token(world: RayWorld, tmp_path: P
     (world.base / "stranger").mkdir(exist_ok=True)
     env["HOME"] = str(world.base / "stranger")  # where tokens may be kept
     argv = [*CLI, "run", "--config", str(directory / "tester.yaml"), "--executor", world.address]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode not in (0, 1), done.stderr
     assert "no Ray cluster answers" in done.stderr
     assert "RAY_AUTH_TOKEN" in done.stderr

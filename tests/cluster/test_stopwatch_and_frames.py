@@ -30,17 +30,17 @@ from securebench.errors import (
 
 def test_waiting_for_a_place_does_not_count() -> None:
     async def run() -> tuple[float, bool]:
-        watch = Stopwatch(1)
+        watch = Stopwatch(3)
         with watch.running():
             await anyio.sleep(0.05)
             with waiting():
-                await anyio.sleep(1.2)
+                await anyio.sleep(4)
             await anyio.sleep(0.05)
         return watch.seconds, watch.expired
 
     seconds, expired = anyio.run(run)
     assert not expired
-    assert seconds < 1
+    assert seconds < 3
 
 
 def test_what_takes_longer_than_its_limit_is_ended() -> None:
@@ -49,7 +49,7 @@ def test_what_takes_longer_than_its_limit_is_ended() -> None:
         with watch.running():
             with waiting():
                 await anyio.sleep(0.1)
-            await anyio.sleep(5)
+            await anyio.sleep(60)
         return watch.expired
 
     assert anyio.run(run)
@@ -68,13 +68,13 @@ def test_attempts_side_by_side_have_watches_of_their_own() -> None:
         expired = [False, False]
 
         async def one(number: int) -> None:
-            watch = Stopwatch(0.15)
+            watch = Stopwatch(1)
             with watch.running():
                 if number:
                     with waiting():
-                        await anyio.sleep(0.3)
+                        await anyio.sleep(2)
                 else:
-                    await anyio.sleep(0.3)
+                    await anyio.sleep(2)
             expired[number] = watch.expired
 
         async with anyio.create_task_group() as group:

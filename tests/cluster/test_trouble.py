@@ -211,7 +211,7 @@ def test_a_node_whose_head_is_gone_does_not_finish_getting_ready(world: World) -
         ours.sendall(encode_frame(frames.SETUP, 0, setup.encode()))
         time.sleep(2)
         assert process.poll() is None
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert world.leftovers() == []
 
 

@@ -113,7 +113,7 @@ class Node:
         for process in self.processes:
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
-                process.wait(10)
+                process.wait(60)
 
 
 class World:
@@ -173,7 +173,7 @@ class World:
             yield cluster, first
         for node in self.nodes.values():
             for process in node.processes:
-                await anyio.to_thread.run_sync(process.wait, 40)
+                await anyio.to_thread.run_sync(process.wait, 120)
 
     async def _attend(self, node: Node, cluster: Cluster, tasks: TaskGroup) -> None:
         if node.after is not None:
@@ -196,7 +196,7 @@ class World:
             "run": {"id": "world", "output_dir": "out"},
             "benchmark": {"manifest": "manifest.yaml", "tasks": "tasks.jsonl"},
             "harness": {"type": "command", "config": {"command": command}},
-            "executor": {"type": "ray", "patience_seconds": 5},
+            "executor": {"type": "ray", "patience_seconds": 15},
         }
         for name, value in more.items():
             tester[name] = {**tester.get(name, {}), **value}
@@ -243,7 +243,7 @@ def processes_naming(text: str) -> list[int]:
     return found
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Whether it comes to hold in time."""
     end = time.monotonic() + seconds
     while not holds():

@@ -41,7 +41,7 @@ def _run(tmp_path: Path, agent_seconds: float, verifier_seconds: float) -> Kille
 def _verifying(run: KilledRun) -> subprocess.Popen[bytes]:
     """An engine that judges the first candidate while agents work on the others."""
     engine = run.start(workers=3)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not run.events("verifier_start") or len(run.events("agent_started")) < 3:
         assert engine.poll() is None, run.said()
         assert time.monotonic() < deadline, run.said()
@@ -52,10 +52,10 @@ def _verifying(run: KilledRun) -> subprocess.Popen[bytes]:
 
 @SIGNALS
 def test_once_ends_agents_and_finishes_what_is_being_verified(tmp_path: Path, number: signal.Signals) -> None:
-    run = _run(tmp_path, 5, 2)
+    run = _run(tmp_path, 12, 4)
     engine = _verifying(run)
     engine.send_signal(number)
-    assert engine.wait(60) == 130, run.said()
+    assert engine.wait(120) == 130, run.said()
     assert any("once more to stop now" in notice for notice in run.notices())
     [record] = check_chain(run.output, run.records())
     assert (record["task_id"], record["passed"]) == ("quick", True)
@@ -63,7 +63,7 @@ def test_once_ends_agents_and_finishes_what_is_being_verified(tmp_path: Path, nu
     assert (statement.predicate.status, statement.predicate.chain.records) == ("interrupted", 1)
     assert statement.predicate.seed.value is None
     assert json.loads((run.output / "summary.json").read_text())["interrupted"]
-    assert leftovers_soon(run.pids, run.temporary, 1) == NOTHING
+    assert leftovers_soon(run.pids, run.temporary) == NOTHING
     run.check_kept()
     assert run.finish() == 0, run.said()
     run.check_kept()
@@ -75,20 +75,20 @@ def test_once_ends_agents_and_finishes_what_is_being_verified(tmp_path: Path, nu
 
 @SIGNALS
 def test_twice_ends_everything_at_once(tmp_path: Path, number: signal.Signals) -> None:
-    run = _run(tmp_path, 60, 30)
+    run = _run(tmp_path, 120, 25)
     engine = _verifying(run)
     engine.send_signal(number)
     time.sleep(0.5)
     assert engine.poll() is None, "the first request must wait for what is being verified"
     asked = time.monotonic()
     engine.send_signal(number)
-    assert engine.wait(60) == 130, run.said()
-    assert time.monotonic() - asked < 15
+    assert engine.wait(120) == 130, run.said()
+    assert time.monotonic() - asked < 20  # what is being verified takes 25
     assert "Traceback" not in run.log.read_text()
     assert check_chain(run.output, run.records()) == []
     statement = open_statement((run.output / "seal.json").read_bytes(), "seal.json")
     assert (statement.predicate.status, statement.predicate.chain.records) == ("interrupted", 0)
-    assert leftovers_soon(run.pids, run.temporary, 1) == NOTHING
+    assert leftovers_soon(run.pids, run.temporary) == NOTHING
 
 
 @SIGNALS
@@ -100,7 +100,7 @@ def test_before_the_first_attempt_nothing_is_left_and_resuming_works(
     engine = run.start(workers=3)
     time.sleep(delay)
     engine.send_signal(number)
-    code = engine.wait(20)
+    code = engine.wait(60)
     said = run.log.read_text()
     if "Traceback" in said:  # Python was still starting, and says so in its own words
         assert run.stage() == "loading", said

@@ -94,7 +94,7 @@ class KilledRun:
 
     def finish(self, *words: str, workers: int = WORKERS, **env: str) -> int:
         """Start it once more and let it come to its end; its exit code."""
-        return self.start(*words, workers=workers, **env).wait(120)
+        return self.start(*words, workers=workers, **env).wait(300)
 
     def parsed(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.records().splitlines()]
@@ -217,7 +217,7 @@ def written(count: int) -> Callable[[KilledRun], bool]:
 def kill(engine: subprocess.Popen[bytes]) -> None:
     """The engine alone; all that it started must end by itself."""
     engine.send_signal(signal.SIGKILL)
-    engine.wait(10)
+    engine.wait(60)
 
 
 def leftovers(pids: list[int], temporary: Path) -> dict[str, list[str]]:
@@ -244,7 +244,7 @@ def leftovers(pids: list[int], temporary: Path) -> dict[str, list[str]]:
 NOTHING: dict[str, list[str]] = {"processes": [], "directories": [], "groups": [], "mounts": []}
 
 
-def leftovers_soon(pids: list[int], temporary: Path, seconds: float = 5) -> dict[str, list[str]]:
+def leftovers_soon(pids: list[int], temporary: Path, seconds: float = 60) -> dict[str, list[str]]:
     """What is still there when ending things had a moment to come to its end."""
     deadline = time.monotonic() + seconds
     while (found := leftovers(pids, temporary)) != NOTHING and time.monotonic() < deadline:

@@ -32,7 +32,7 @@ class Imaged:
 
 def docker(*args: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """The client without any of our code: for controls, and to see what is left."""
-    return subprocess.run(["docker", *args], input=stdin, capture_output=True, timeout=120, check=False)
+    return subprocess.run(["docker", *args], input=stdin, capture_output=True, timeout=600, check=False)
 
 
 def said(*args: str) -> str:

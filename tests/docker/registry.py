@@ -72,31 +72,34 @@ def small_root(answer: str) -> bytes:
 @contextmanager
 def real_registry(directory: Path) -> Iterator[Registry]:
     """A registry of its own, gone afterwards."""
-    host = f"127.0.0.1:{free_port()}"
-    config = {
-        "version": 0.1,
-        "log": {"level": "error", "accesslog": {"disabled": True}},
-        "storage": {"filesystem": {"rootdirectory": str(directory / "store")}},
-        "http": {"addr": host},
-    }
-    (directory / "config.yml").write_text(json.dumps(config))
-    with (directory / "log").open("wb") as log:
-        process = subprocess.Popen(["docker-registry", "serve", directory / "config.yml"], stdout=log, stderr=log)
-    try:
-        _await(host, process)
-        yield Registry(host)
-    finally:
-        process.terminate()
-        process.wait(20)
+    for _ in range(5):  # somebody else may take the port before it does
+        host = f"127.0.0.1:{free_port()}"
+        config = {
+            "version": 0.1,
+            "log": {"level": "error", "accesslog": {"disabled": True}},
+            "storage": {"filesystem": {"rootdirectory": str(directory / "store")}},
+            "http": {"addr": host},
+        }
+        (directory / "config.yml").write_text(json.dumps(config))
+        with (directory / "log").open("wb") as log:
+            process = subprocess.Popen(["docker-registry", "serve", directory / "config.yml"], stdout=log, stderr=log)
+        try:
+            if _answers(host, process):
+                yield Registry(host)
+                return
+        finally:
+            process.terminate()
+            process.wait(120)
+    raise AssertionError(f"the registry did not start: {(directory / 'log').read_text()}")
 
 
-def _await(host: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 20
+def _answers(host: str, process: subprocess.Popen[bytes]) -> bool:
+    until = time.monotonic() + 90
     while time.monotonic() < until and process.poll() is None:
-        with suppress(urllib.error.URLError), urllib.request.urlopen(f"http://{host}/v2/", timeout=2):
-            return
+        with suppress(urllib.error.URLError), urllib.request.urlopen(f"http://{host}/v2/", timeout=20):
+            return process.poll() is None
         time.sleep(0.05)
-    raise AssertionError("the registry did not start")
+    return False
 
 
 def free_port() -> int:

@@ -51,7 +51,7 @@ class SharedBox(Box):
     def run(
         self, *argv: str, limits: Limits | None = None, command: dict[str, Any] | None = None, **spec: Any
     ) -> SandboxResult:
-        made = SandboxSpec(limits=limits or Limits(wall_seconds=20), **spec)
+        made = SandboxSpec(limits=limits or Limits(wall_seconds=60), **spec)
         return self.portal.call(self.sessions.run, made, Command(tuple(argv), **(command or {})))
 
 

@@ -73,11 +73,11 @@ def test_program_that_waits_is_running_before_anybody_asks(sandbox: Imaged) -> N
         await ahead.prepare(SPEC, _waits())
         (name,) = own_containers()
         assert said("inspect", "--format={{.State.Running}}", name) == "true"
-        await anyio.sleep(4)
+        await anyio.sleep(8)
         answer, result = await _talk(ahead, _waits())
         assert answer == b"up\ncba\n"
         assert result.ok
-        assert result.usage.wall_seconds < 4, "the time it waited is not its own"
+        assert result.usage.wall_seconds < 8, "the time it waited is not its own"
         assert ahead.counts.hits == 1
         assert (await _talk(ahead, _waits()))[0] == b"up\ncba\n", "and so is the next one"
         assert ahead.counts.hits == 2
@@ -122,7 +122,7 @@ def test_time_runs_out_from_the_moment_it_is_used(sandbox: Imaged) -> None:
 
     result, seconds = anyio.run(main)
     assert result.timed_out
-    assert 0.9 < seconds < 6
+    assert 0.9 < seconds < 30
 
 
 def test_program_that_does_not_wait_is_never_handed_out(sandbox: Imaged) -> None:
@@ -244,7 +244,7 @@ def test_killed_engine_leaves_nothing_that_waits(sandbox: Imaged, switch: str) -
             engine = _killed_engine(switch)
         assert len(containers_of(engine)) == 2, "positive control: they live on"
         anyio.run(sandbox.real.clean)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while containers_of(engine) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert containers_of(engine) == []

@@ -177,7 +177,7 @@ def _engine(kind: str, marker: str, switch: str) -> subprocess.Popen[bytes]:
     engine = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, start_new_session=True)
     assert engine.stdout is not None
     said = engine.stdout.readline()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while len(processes_with(f"sleep\0{marker}")) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     if said != b"started\n" or len(processes_with(f"sleep\0{marker}")) != 2:
@@ -197,17 +197,19 @@ def test_killed_engine_takes_its_containers_along(
         assert len(before) == containers
         volumes = {volume for name in before for volume in volumes_of(name)}
         os.killpg(engine.pid, number)
-    deadline = time.monotonic() + 15
-    while containers_of(engine.pid) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 90
+    left = _left(engine.pid, marker, volumes)
+    while any(left) and time.monotonic() < deadline:
         time.sleep(0.1)
-    time.sleep(0.5)  # its files go after its containers
-    assert containers_of(engine.pid) == []
-    assert processes_with(f"sleep\0{marker}") == []
-    assert not volumes & existing_volumes()
-    assert list(Path(tempfile.gettempdir()).glob(f"securebench-{engine.pid}-*")) == []
-    while _groups(engine.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert _groups(engine.pid) == []
+        left = _left(engine.pid, marker, volumes)
+    assert not any(left), left
+
+
+def _left(engine: int, marker: str, volumes: set[str]) -> tuple[object, ...]:
+    """What is still there of an engine."""
+    files = list(Path(tempfile.gettempdir()).glob(f"securebench-{engine}-*"))
+    still = volumes & existing_volumes()
+    return containers_of(engine), processes_with(f"sleep\0{marker}"), still, files, _groups(engine)
 
 
 def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Imaged) -> None:
@@ -226,10 +228,11 @@ def test_without_the_switch_they_live_on_and_are_cleaned_up_later(sandbox: Image
     else:
         pytest.fail(f"left {left}, {running} processes and {volumes}, removed {removed}")
     clean_directories()
-    assert _groups(engine.pid) == []
-    assert not volumes & existing_volumes()
-    assert containers_of(engine.pid) == []
-    assert processes_with(f"sleep\0{marker}") == []
+    left, deadline = _left(engine.pid, marker, volumes), time.monotonic() + 60
+    while any(left) and time.monotonic() < deadline:  # an engine beside us may be at it too
+        time.sleep(0.1)
+        left = _left(engine.pid, marker, volumes)
+    assert not any(left), left
 
 
 async def _clean_beside_a_session(sandbox: Imaged) -> tuple[list[str], SandboxResult]:

@@ -279,6 +279,6 @@ def test_a_pull_can_be_given_up(sandbox: Imaged, monkeypatch: pytest.MonkeyPatch
 
         began = time.monotonic()
         anyio.run(main)
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 50
         assert processes_with(root.reference) == []
     assert any("waiting for the registry" in line for line in lines), lines

@@ -53,7 +53,7 @@ def test_missing_image_says_how_to_get_it_and_pulls_nothing(sandbox: Imaged) -> 
     with pytest.raises(SandboxUnavailable, match="not on this host") as refused:
         _open(sandbox, SandboxSpec(root=ImageRoot("no-such-image:1")))
     assert "docker pull" in refused.value.remedy
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("reference", ["--help", "-v/:/host", "a b", "", "x\ny", "a" * 600])
@@ -139,7 +139,7 @@ def test_hung_daemon_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "did not answer" in capabilities.findings[0].detail
     with pytest.raises(SandboxError, match="did not answer within"):
         anyio.run(lambda: find_client("docker").ask("asking", ["ps"], timeout=0.5))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 15
 
 
 def test_daemon_that_hangs_during_a_session_is_an_error_in_time(
@@ -161,7 +161,7 @@ def test_daemon_that_hangs_during_a_session_is_an_error_in_time(
     began = time.monotonic()
     with pytest.raises(SandboxError, match="did not answer"):
         anyio.run(main)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
 
 
 def test_image_without_a_shell_cannot_hold_scratch_and_says_so(sandbox: Imaged, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ WORK = (
     "data = bytearray({mib} << 20)\n"
     "end = time.process_time() + {seconds}\n"
     "while time.process_time() < end: pass\n"
-    "for _ in range({processes}): os.fork() or (time.sleep(1), os._exit(0))\n"
+    "for _ in range({processes}): os.fork() or (time.sleep(20), os._exit(0))\n"
     "time.sleep({idle})"
 )
 SPEC = SandboxSpec(limits=Limits(wall_seconds=60))
@@ -85,7 +85,7 @@ def test_where_no_group_can_be_made_what_was_seen_last_is_told(engine: Engine) -
     async def main() -> Usage:
         other = DockerSandbox()
         other._probed = replace(await other._look(), engine=replace(engine, ledger=None))
-        program = WORK.format(mib=60, seconds=1, processes=0, idle=0.5)
+        program = WORK.format(mib=60, seconds=1, processes=0, idle=3)
         return (await run_once(Imaged(other), SPEC, Command((PYTHON, "-c", program)))).usage
 
     usage = anyio.run(main)
@@ -99,10 +99,13 @@ def test_where_no_group_can_be_made_what_was_seen_last_is_told(engine: Engine) -
 def test_groups_of_dead_engines_are_removed(ledger: Ledger) -> None:
     place = next(iter(ledger.counting.values()))
     stale, live = place / "securebench-1-1-conformance", place / owned_name("conformance")
-    stale.mkdir(exist_ok=True)
     live.mkdir()
     try:
-        assert stale.name in clean_groups()
+        for _ in range(20):  # an engine beside us may be faster
+            stale.mkdir(exist_ok=True)
+            if stale.name in (cleaned := clean_groups()):
+                break
+        assert stale.name in cleaned
         assert not stale.exists()
         assert live.exists()
     finally:

@@ -48,7 +48,7 @@ class Served:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         limits = httpx2.Limits(max_connections=200)
         return httpx2.Client(
-            base_url=self.url, headers=headers, timeout=120, trust_env=False, **{"limits": limits, **how}
+            base_url=self.url, headers=headers, timeout=600, trust_env=False, **{"limits": limits, **how}
         )
 
     def grade(self, task: str, candidate: Any) -> httpx2.Response:
@@ -69,7 +69,7 @@ class Served:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(120)
 
     def said(self) -> str:
         return self.errors.read_text()

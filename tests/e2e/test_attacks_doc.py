@@ -38,7 +38,7 @@ def test_the_document_is_up_to_date() -> None:
         [sys.executable, ROOT / "scripts" / "attacks_doc.py", "--check"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -90,7 +90,7 @@ def test_the_suite_runs_from_the_tests_of_another_package(package: Path) -> None
     def tested() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
         env = os.environ | {"PYTHONPATH": str(package)}
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=package, env=env, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=package, env=env, check=False)
 
     done = tested()
     assert done.returncode == 0, done.stdout

@@ -34,7 +34,7 @@ def test_the_script_is_the_same_audit(audited: Any) -> None:
         [sys.executable, ROOT / "scripts" / "security_audit.py", "--json"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

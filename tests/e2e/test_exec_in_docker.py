@@ -103,5 +103,5 @@ def test_the_command_takes_the_image_from_the_setting(isolation: Isolation, tmp_
     (tmp_path / "prog.py").write_text("import sys; sys.exit(len(sys.stdin.read()))")
     argv = [*CLI, "exec", str(tmp_path / "prog.py"), "--isolation", "docker"]
     env = {**os.environ, IMAGE_SETTING: IMAGE, CACHE_SETTING: str(tmp_path / "cache")}
-    done = subprocess.run(argv, input=b"four", capture_output=True, env=env, timeout=120, check=False)
+    done = subprocess.run(argv, input=b"four", capture_output=True, env=env, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (1, b"securebench: the program exited with code 4\n")

@@ -171,7 +171,7 @@ def test_packed_and_piped_samples_are_the_same_samples(desk: Desk, way: str) -> 
         [*CLI, "grade", str(desk.directory), source, "-o", str(desk.directory / "again"), "--json"],
         input=data,
         capture_output=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert again.returncode == 0, again.stderr
@@ -260,7 +260,7 @@ def test_killed_process_is_a_recorded_repeat_and_no_failure(code: Desk, tmp_path
         events = journal.read_bytes() if journal.exists() else b""
     killed = children(engine.pid)[0]
     os.kill(killed, signal.SIGKILL)
-    assert engine.wait(60) == 0
+    assert engine.wait(120) == 0
     assert leftovers_soon([engine.pid, killed], temporary) == NOTHING
     assert set(code.verdicts().values()) == {"passed"}
     repeats = [repeat["fault"] for record in code.records() for repeat in record["repeats"]]
@@ -283,7 +283,7 @@ def test_interrupt_finishes_what_is_judged_and_seals(code: Desk) -> None:
     while (not path.exists() or path.read_bytes().count(b"\n") < 4) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(engine.pid, signal.SIGINT)  # as a terminal does it
-    out, err = engine.communicate(timeout=30)
+    out, err = engine.communicate(timeout=120)
     assert engine.returncode == 130, err
     assert b"Traceback" not in err
     summary = json.loads(out)

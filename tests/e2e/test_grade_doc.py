@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 def test_python_of_the_page_runs(tmp_path: Path, program: str) -> None:
     assert securebench("init", tmp_path / "my-pack").code == 0
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -155,7 +155,7 @@ def begun(tmp_path: Path) -> subprocess.Popen[str]:
 def test_interrupted_import_leaves_nothing(tmp_path: Path) -> None:
     with begun(tmp_path) as process:
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         assert process.stderr is not None
         assert process.stderr.read().strip() == "interrupted"
     assert os.listdir(tmp_path) == ["many.jsonl"]

@@ -133,7 +133,7 @@ def seen(place: Path) -> Any:
     }
     asked = {name: job | {"pack": str(job["pack"]), "logs": str(place / "logs" / name)} for name, job in jobs.items()}
     done = subprocess.run(
-        [sys.executable, PROGRAM], input=json.dumps(asked), capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, PROGRAM], input=json.dumps(asked), capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -208,7 +208,7 @@ def test_task_is_known_to_the_command_line_of_inspect(tmp_path: Path) -> None:
     )
     argv = [INSPECT, "eval", "securebench/pack_task", "-T", f"pack={pack}", "-T", "processes=0"]
     argv += ["--model", "mockllm/model", "--solver", "replies.py", "--display", "none", "--log-format", "json"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     (log,) = (tmp_path / "logs").glob("*.json")
     whole = json.loads(log.read_text())
@@ -238,7 +238,7 @@ print([sample.id for sample in pack_dataset("pack", "capital")])
 def test_workspaces_and_unknown_tasks_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "pack", CHOICE, TERMINAL)
     done = subprocess.run(
-        [sys.executable, "-c", REFUSED], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", REFUSED], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
     workspaces, unknown, chosen = done.stdout.splitlines()
     assert workspaces.startswith("1 of 2 tasks collect a workspace, which no reply of a model is (work): ")
@@ -259,8 +259,8 @@ slow = {"solution": "import time\\ntime.sleep(60)\\ndef square(x):\\n    return 
 quick = {"solution": "def square(x):\\n    return x * x\\n"}
 
 async def main():
-    began = time.monotonic()
     passed = (await graded(pack, Wish(0), "square", quick)).passed
+    began = time.monotonic()
     with anyio.move_on_after(1) as scope:
         await graded(pack, Wish(0), "square", slow)
     print(passed, scope.cancelled_caught, time.monotonic() - began < 30)
@@ -276,7 +276,7 @@ def test_cancelled_score_ends_and_closed_graders_open_again(tmp_path: Path) -> N
     need_bubblewrap()
     write(tmp_path / "pack", CODE)
     done = subprocess.run(
-        [sys.executable, "-c", CANCELLED], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-c", CANCELLED], cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False
     )
     assert done.stdout.splitlines() == ["True True True", "again"], done.stderr
 
@@ -284,5 +284,5 @@ def test_cancelled_score_ends_and_closed_graders_open_again(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["", ".task", ".scoring"])
 def test_without_the_extra_one_error_names_it(name: str) -> None:
     program = f"import sys; sys.modules['inspect_ai'] = None; import securebench.inspect_adapter{name}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert done.stderr.splitlines()[-1].endswith("pip install 'securebench[inspect]'")

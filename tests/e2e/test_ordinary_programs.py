@@ -75,7 +75,7 @@ def plainly(python: str, request: PythonRequest) -> Ended:
             capture_output=True,
             cwd=root,
             env={"PATH": os.defpath, "LANG": "C.UTF-8", "TMPDIR": root, "HOME": root, "AIBB_TMP": root},
-            timeout=120,
+            timeout=600,
             check=False,
         )
     out, err = (text.decode("utf-8", "replace").replace(root, "ROOT") for text in (done.stdout, done.stderr))

@@ -194,7 +194,7 @@ def test_on_a_terminal_only_our_own_colours_are_sent(runs: dict[str, Path]) -> N
                 seen += data
         except OSError:
             pass
-        process.wait(30)
+        process.wait(120)
     os.close(leader)
     text = seen.decode()
     assert "all passed" in text, "the candidate's text is there"
@@ -208,7 +208,7 @@ def test_a_page_on_a_terminal_asks_for_a_file(runs: dict[str, Path]) -> None:
     argv = [sys.executable, "-m", "securebench", "report", str(runs["asked"])]
     with subprocess.Popen(argv, stdout=follower, stderr=subprocess.PIPE, text=True) as process:
         os.close(follower)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     os.close(leader)
     assert process.returncode == 2
     assert "-o report.html" in err

@@ -157,7 +157,7 @@ def test_real_inspect_reads_the_log_and_what_it_packs_is_graded_to_the_same_verd
         [sys.executable, "-c", READ_AND_PACK, str(log), str(packed)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert read.returncode == 0, read.stderr

@@ -120,10 +120,10 @@ def test_a_finished_run_is_not_overwritten(bench: Any) -> None:
 
 def test_resume_after_a_kill_completes_every_attempt_exactly_once(bench: Any) -> None:
     rows = [question(number) for number in range(12)]
-    work = bench(rows, "sleep 0.1; echo 42", run={"attempts": 2})
+    work = bench(rows, "sleep 0.3; echo 42", run={"attempts": 2})
     running = subprocess.Popen([*CLI, "run", "--config", str(work.config), "--quiet"], stdout=subprocess.DEVNULL)
     path = work.output / "candidates.jsonl"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while (not path.exists() or path.read_bytes().count(b"\n") < 5) and time.monotonic() < deadline:
         time.sleep(0.02)
     running.kill()
@@ -162,16 +162,16 @@ def test_resume_refuses_an_edited_record(bench: Any) -> None:
 
 
 def test_interrupt_is_clean(bench: Any) -> None:
-    work = bench([question(number) for number in range(4)], "sleep 31.25")
+    work = bench([question(number) for number in range(4)], "sleep 331.25")
     running = subprocess.Popen(
         [*CLI, "run", "--config", str(work.config)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while not _sleepers() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _sleepers(), "the agents never started"
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=20)
+    out, err = running.communicate(timeout=120)
     assert running.returncode == 130, err
     assert "Traceback" not in err
     assert "Interrupted" in out
@@ -185,7 +185,7 @@ def _sleepers() -> list[str]:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue
-        if command.startswith(b"sleep\x0031.25"):
+        if command.startswith(b"sleep\x00331.25"):
             found.append(pid)
     return found
 
@@ -347,7 +347,7 @@ def test_what_a_pack_lets_agents_reach_is_said_before_it_runs(bench: Any) -> Non
 def test_a_closed_progress_stream_does_not_end_the_run(bench: Any) -> None:
     work = bench([question(number) for number in range(4)], "echo 42")
     command = f"{' '.join(CLI)} run --config {work.config} 2>&1 >/dev/null | head -n 1"
-    subprocess.run(["sh", "-c", command], check=False, capture_output=True, timeout=60)
+    subprocess.run(["sh", "-c", command], check=False, capture_output=True, timeout=300)
     assert len(work.records()) == 4
     assert json.loads((work.output / "summary.json").read_text())["passed"] == 4
 
@@ -360,7 +360,7 @@ def test_output_that_cannot_be_written_loses_no_record(bench: Any, redirection: 
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert len(work.records()) == 1
     assert "Traceback" not in done.stderr
@@ -372,12 +372,12 @@ def test_a_pack_changed_during_the_run_ends_it_with_a_summary(bench: Any) -> Non
         [*CLI, "run", "--config", str(work.config), "--workers", "1"], stderr=subprocess.PIPE, text=True
     )
     path = work.output / "candidates.jsonl"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while (not path.exists() or not path.read_bytes()) and time.monotonic() < deadline:
         time.sleep(0.02)
     tasks = work.directory / "tasks.jsonl"
     tasks.write_text(tasks.read_text().replace("6 * 7?", "6 * 8?"))
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 1
     assert "row changed since the pack was loaded" in err
     assert json.loads((work.output / "summary.json").read_text())["interrupted"]
@@ -421,10 +421,10 @@ def test_resume_anyway_goes_on_and_the_records_say_so(bench: Any) -> None:
 
 
 def test_an_interrupted_run_can_go_on_under_another_plan(bench: Any) -> None:
-    work = bench([question(number) for number in range(6)], "sleep 0.3; echo 42", run={"max_workers": 1})
+    work = bench([question(number) for number in range(6)], "sleep 1; echo 42", run={"max_workers": 1})
     running = subprocess.Popen([*CLI, "run", "--config", str(work.config), "--quiet"], stdout=subprocess.DEVNULL)
     path = work.output / "events.jsonl"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         journal = path.read_bytes() if path.exists() else b""
         if journal.count(b"agent_started") > journal.count(b"record_written") >= 2:

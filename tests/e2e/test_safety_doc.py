@@ -14,7 +14,7 @@ def test_the_tables_are_up_to_date() -> None:
         [sys.executable, ROOT / "scripts" / "safety_table.py", "--check"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -205,7 +205,7 @@ def test_sixty_four_clients_at_once_are_all_answered(server: Served) -> None:
 
 def test_client_that_goes_away_frees_its_place_and_nobody_elses(server: Served) -> None:
     before = server.metrics()
-    body = json.dumps({"task": "sq", "candidate": SLOW % 25}).encode()
+    body = json.dumps({"task": "sq", "candidate": SLOW % 29}).encode()
     head = f"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     leavers = [socket.create_connection(server.address) for _ in range(8)]
@@ -213,12 +213,13 @@ def test_client_that_goes_away_frees_its_place_and_nobody_elses(server: Served) 
         leaver.sendall(head.encode() + body)
     with ThreadPoolExecutor(4) as pool:
         others = [pool.submit(server.grade, "sq", RIGHT) for _ in range(4)]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while server.metrics()["securebench_candidates_pending"] < 8 and time.monotonic() < deadline:
             time.sleep(0.05)
         for leaver in leavers:
             leaver.close()
-        assert all(other.result(timeout=20).json()["passed"] for other in others), "long before theirs would be over"
+        deadline = time.monotonic() + 24
+        assert all(other.result(timeout=24).json()["passed"] for other in others), "before theirs would be over"
     while server.metrics()["securebench_candidates_pending"] and time.monotonic() < deadline:
         time.sleep(0.05)
     after = server.metrics()
@@ -246,7 +247,7 @@ def test_killed_process_loses_no_request(server: Served) -> None:
         victims = _children(server.process.pid)
         assert victims
         os.kill(victims[0], signal.SIGKILL)
-        assert [one.result(timeout=60).json()["passed"] for one in asked] == [True] * 6
+        assert [one.result(timeout=300).json()["passed"] for one in asked] == [True] * 6
     assert server.metrics()["securebench_process_restarts_total"] == before + 1
 
 
@@ -276,14 +277,14 @@ def test_memory_stays_flat_over_thousands_of_requests(server: Served) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_stopped_under_load_it_finishes_what_it_took_and_takes_no_more(tmp_path: Path, number: signal.Signals) -> None:
     need_bubblewrap()
-    with served(tmp_path) as server, ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(server.grade, "sq", SLOW % 1) for _ in range(6)]
+    with served(tmp_path, "--grace", "200") as server, ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(server.grade, "sq", SLOW % 2) for _ in range(6)]
         with socket.create_connection(server.address) as idle:
-            time.sleep(1.0)
+            _until_pending(server, 6)
             server.process.send_signal(number)
-            assert [one.result(timeout=60).json().get("passed") for one in asked] == [True] * 6
+            assert [one.result(timeout=300).json().get("passed") for one in asked] == [True] * 6
             assert idle.recv(10) == b"", "nothing was asked there"
-        assert server.process.wait(30) == 0
+        assert server.process.wait(120) == 0
         with pytest.raises(httpx2.TransportError):
             server.grade("t1", "Answer: 42")
         assert server.said().rstrip().endswith("stopped")
@@ -301,10 +302,11 @@ def test_what_does_not_finish_in_the_grace_time_is_told_and_not_scored(tmp_path:
                 return client.post("/v1/grade/batch", json={"items": items})
 
         many = pool.submit(batch)
+        _until_pending(server, 4, passed=1)  # the text of the batch, which counts until all of it is judged
         time.sleep(2)
         began = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 20
         for one in asked:
             answer = one.result()
             assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
@@ -318,13 +320,21 @@ def test_second_signal_ends_it_now(tmp_path: Path) -> None:
     need_bubblewrap()
     with served(tmp_path) as server, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(server.grade, "sq", SLOW % 25)
-        time.sleep(1.5)
+        _until_pending(server, 1)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         began = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 20
         assert asked.result().status_code == 503
+
+
+def _until_pending(server: Served, count: int, passed: int = 0) -> None:
+    """Until the server has taken so many candidates, and so many have passed."""
+    deadline, verdicts = time.monotonic() + 60, 'securebench_verdicts_total{status="passed"}'
+    while (seen := server.metrics())["securebench_candidates_pending"] < count or seen.get(verdicts, 0) < passed:
+        assert time.monotonic() < deadline, seen
+        time.sleep(0.05)
 
 
 def _left_of(pid: int) -> list[str]:
@@ -412,7 +422,7 @@ def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx2.C
         subprocess.Popen(argv, stderr=subprocess.DEVNULL, env=env) as process,
         httpx2.Client(**how, trust_env=False, timeout=30) as client,  # type: ignore[arg-type]
     ):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while time.monotonic() < deadline:
             try:
                 client.get("/healthz")
@@ -427,7 +437,7 @@ def starting(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx2.C
 
 def test_queue_that_holds_no_whole_batch_is_refused(tmp_path: Path) -> None:
     argv = [*CLI, "serve", str(make_pack(tmp_path, [question(1)])), "--queue", "8"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "--queue 8 is less than --max-batch 256" in done.stderr
 
@@ -436,7 +446,7 @@ def test_stopped_while_it_starts_it_ends_at_once(tmp_path: Path) -> None:
     with starting(tmp_path) as (process, client):
         assert client.get("/readyz").json() == {"status": "starting"}
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 def test_not_ready_is_told_while_it_starts(tmp_path: Path) -> None:
@@ -451,7 +461,7 @@ def test_not_ready_is_told_while_it_starts(tmp_path: Path) -> None:
         assert client.get("/readyz").json() == {"status": "ok"}
         assert client.post("/v1/grade", json={"task": "sq", "candidate": RIGHT}).json()["passed"]
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 # -- what is said --------------------------------------------------------------------------------------------------
@@ -501,7 +511,7 @@ def test_server_that_can_judge_no_more_ends_and_says_why(tmp_path: Path) -> None
         tasks = tmp_path / "pack" / "tasks.jsonl"
         tasks.write_text(tasks.read_text().replace("42", "43"))
         os.kill(_children(server.process.pid)[0], signal.SIGKILL)
-        assert server.process.wait(60) == 3
+        assert server.process.wait(120) == 3
         assert "nothing can be judged any more" in server.said()
         assert "the pack changed" in server.said()
 
@@ -532,9 +542,9 @@ def test_example_of_the_documentation_runs(tmp_path: Path) -> None:
             assert server.stdout is not None
             assert json.loads(server.stdout.readline())["url"].endswith(port)
             script = [sys.executable, "-c", program[1].replace("8765", port)]
-            done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
             server.terminate()
-            assert server.wait(30) == 0
+            assert server.wait(120) == 0
         finally:
             server.kill()
     first, *rest = done.stdout.splitlines()

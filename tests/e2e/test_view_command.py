@@ -21,13 +21,15 @@ from securebench.testing.synthetic_run import SyntheticRun, write_run
 def test_it_starts_in_a_second_of_processor_time_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     write_run(tmp_path / "run", SyntheticRun(tasks=4))
     times = []
-    for _ in range(3):
+    for _ in range(8):
         before = os.times()
         with viewer(tmp_path) as shown:
             assert shown.ask().status == 200
         assert shown.process.returncode == 130
         after = os.times()
         times.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        if times[-1] < 1:
+            break
     assert min(times) < 1, times
 
 
@@ -38,7 +40,7 @@ def test_ctrl_c_says_a_word_and_no_more(tmp_path: Path) -> None:
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err
@@ -59,14 +61,14 @@ def test_a_taken_port_and_a_missing_directory_are_named(tmp_path: Path) -> None:
 
 
 def test_a_real_run_is_followed_to_its_end(bench: Any) -> None:
-    made = bench([question(number) for number in range(5)], "sleep 0.4; echo 42", run={"max_workers": 1})
+    made = bench([question(number) for number in range(5)], "sleep 1.5; echo 42", run={"max_workers": 1})
     argv = [sys.executable, "-m", "securebench", "run", "--config", str(made.config), "--quiet"]
     with viewer(made.directory) as shown, subprocess.Popen(argv, stdout=subprocess.DEVNULL) as running:
         while not (made.output / "events.jsonl").exists():
             assert running.poll() is None
             time.sleep(0.05)
         told = shown.ask(f"run/{run_id('out')}/events").body.decode()
-        assert running.wait(60) == 0
+        assert running.wait(120) == 0
         states = [json.loads(line.removeprefix("data: ")) for line in told.splitlines() if line]
         assert shown.ask(f"run/{run_id('out')}/report").status == 200
     done = [state["done"] for state in states]

@@ -431,7 +431,7 @@ def engine_image(tmp_path: Path) -> Iterator[str]:
     container = said("create", IMAGE, "true")
     try:
         subprocess.run(
-            ["docker", "cp", f"{image_files(tmp_path / 'root')}/app", f"{container}:/app"], check=True, timeout=120
+            ["docker", "cp", f"{image_files(tmp_path / 'root')}/app", f"{container}:/app"], check=True, timeout=600
         )
         said("commit", container, name)
         yield name

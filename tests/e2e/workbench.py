@@ -41,7 +41,7 @@ def securebench(*args: str | Path, cwd: Path | None = None, env: dict[str, str] 
         [*CLI, *map(str, args)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         cwd=cwd,
         env=os.environ | (env or {}),
         check=False,

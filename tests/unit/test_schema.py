@@ -126,10 +126,13 @@ def test_document_with_problems_has_no_value_even_if_the_rest_is_valid() -> None
 
 def test_suggestion_among_very_many_names_takes_no_time() -> None:
     names = [f"bigcode/some-repository__name-{number}" for number in range(20_000)]
-    began = time.process_time()
-    assert suggest("bigcode/some-repository__name-1999x", names) != ""
-    assert suggest("bigcode/some-repositry__name-77", names) != ""
-    assert time.process_time() - began < 0.3
+    took = []
+    for _ in range(3):  # the garbage collector may look at everything that tests have loaded meanwhile
+        began = time.process_time()
+        assert suggest("bigcode/some-repository__name-1999x", names) != ""
+        assert suggest("bigcode/some-repositry__name-77", names) != ""
+        took.append(time.process_time() - began)
+    assert min(took) < 0.3
 
 
 @pytest.mark.parametrize(

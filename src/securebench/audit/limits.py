@@ -32,18 +32,18 @@ _PRINT = f"print({THROUGH.decode()!r}, flush=True)\n"
 LIMIT_CANARIES: Mapping[str, LimitCanary] = {
     "memory": LimitCanary(
         "held = bytearray(384 << 20)\nfor i in range(0, len(held), 4096): held[i] = 1\n" + _PRINT,
-        PythonLimits(timeout=20, memory=96 * MIB),
+        PythonLimits(timeout=60, memory=96 * MIB),
         Outcome.OUT_OF_MEMORY,
     ),
     "cpu": LimitCanary(
         "import time\nwhile time.process_time() < 4: pass\n" + _PRINT,
-        PythonLimits(timeout=30, cpu_seconds=1),
+        PythonLimits(timeout=60, cpu_seconds=1),
         Outcome.CPU_LIMIT,
     ),
     "wall": LimitCanary("import time\ntime.sleep(4)\n" + _PRINT, PythonLimits(timeout=0.5), Outcome.TIMEOUT),
     "output": LimitCanary(
         "import sys\nfor _ in range(64): sys.stdout.write('x' * 65536)\n" + _PRINT,
-        PythonLimits(timeout=20, output=64 * 1024),
+        PythonLimits(timeout=60, output=64 * 1024),
         Outcome.OUTPUT_LIMIT,
     ),
 }

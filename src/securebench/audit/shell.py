@@ -30,7 +30,7 @@ async def _rows(sandbox: Sandbox, root: Root) -> list[Check]:
         missing = await run_canary(sandbox, spec)
         slept = await run_once(sandbox, small, Command(("/bin/sh", "-c", "while :; do :; done")))
         flood = "i=0; while [ $i -lt 99999 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done"
-        flooded = await run_once(sandbox, small, Command(("/bin/sh", "-c", flood), wall_seconds=20))
+        flooded = await run_once(sandbox, small, Command(("/bin/sh", "-c", flood), wall_seconds=60))
     except (SecureBenchError, OSError) as error:
         return [Check("walls: could not be looked at", Group.BACKEND, False, str(error)[:500])]
     return [

@@ -38,7 +38,7 @@ async def executing() -> AsyncIterator[Uses]:
     def execute(command: Command) -> str:
         env = [f"--env={key}={value}" for key, value in command.env.items()]
         argv = ["docker", "exec", *env, name, *command.argv]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout
+        return subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False).stdout
 
     async def use(spec: SandboxSpec, command: Command) -> str:
         return await anyio.to_thread.run_sync(execute, command)

@@ -16,7 +16,7 @@ from securebench.egress.broker.upstream import Patience
 def play(scene, *arguments, **options) -> None:
     async def main() -> None:
         async with agent_of(*arguments, **options) as agent:
-            with anyio.fail_after(30):
+            with anyio.fail_after(120):
                 await scene(agent)
 
     anyio.run(main)
@@ -81,10 +81,10 @@ def test_a_wide_budget_does_not_make_requests_wait_for_each_other() -> None:
     async def scene(agent: Agent) -> None:
         began = anyio.current_time()
         assert await twenty_at_once(agent, max_tokens=5) == {200: 20}
-        assert anyio.current_time() - began < 9  # one after the other would take ten seconds at least
+        assert anyio.current_time() - began < 30  # one after the other would take forty seconds at least
 
     async def slower(asked: Asked, send: Send) -> None:
-        await anyio.sleep(0.5)
+        await anyio.sleep(2)
         await fine(asked, send)
 
     play(scene, slower, attempt=BudgetLimits(tokens=1_000_000))
@@ -132,7 +132,7 @@ def test_a_budget_of_the_run_holds_for_all_attempts_together() -> None:
 def test_an_agent_that_hangs_up_before_the_bill_pays_an_estimate() -> None:
     async def answer(asked: Asked, send: Send) -> None:
         await send(SSE_HEAD + chunk(event({"choices": [{"delta": {"content": "word " * 200}}]})))
-        await anyio.sleep(5)
+        await anyio.sleep(100)
 
     async def scene(agent: Agent) -> None:
         for _ in range(2):
@@ -153,7 +153,7 @@ def test_an_anthropic_stream_cut_after_its_first_counts_is_estimated_too() -> No
     async def answer(asked: Asked, send: Send) -> None:
         start = event({"type": "message_start", "message": {"usage": {"input_tokens": 3, "output_tokens": 1}}})
         await send(SSE_HEAD + chunk(start) + chunk(event({"delta": "word " * 200})))
-        await anyio.sleep(5)
+        await anyio.sleep(100)
 
     async def scene(agent: Agent) -> None:
         async with await anyio.connect_tcp("127.0.0.1", agent.port) as stream:
@@ -201,16 +201,26 @@ def test_a_flood_of_refused_requests_is_written_down_in_bounded_space() -> None:
 
 
 async def hang_up_after(agent: Agent, seconds: float, **more: object) -> None:
-    before = agent.session.usage.requests
-    with anyio.move_on_after(seconds):
+    """So long after the provider was asked."""
+    before, asked = agent.session.usage.requests, len(agent.asked)
+
+    async def ask() -> None:
         await agent.post(agent.body(**more))
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        while len(agent.asked) == asked:
+            await anyio.sleep(0.01)
+        await anyio.sleep(seconds)
+        tasks.cancel_scope.cancel()
     while agent.session.usage.requests == before and agent.session.exhausted is None:
         await anyio.sleep(0.01)
 
 
 def test_an_agent_that_hangs_up_before_any_reply_pays_for_what_it_allowed_itself() -> None:
     async def answer(asked: Asked, send: Send) -> None:
-        await anyio.sleep(5)
+        await anyio.sleep(100)
 
     async def scene(agent: Agent) -> None:
         for _ in range(4):
@@ -225,14 +235,14 @@ def test_an_agent_that_hangs_up_before_any_reply_pays_for_what_it_allowed_itself
 
 def test_an_agent_that_hangs_up_while_the_provider_is_busy_pays_for_no_output() -> None:
     async def answer(asked: Asked, send: Send) -> None:
-        await send(reply({}, status=429, headers="retry-after: 5\r\n"))
+        await send(reply({}, status=429, headers="retry-after: 60\r\n"))
 
     async def scene(agent: Agent) -> None:
-        await hang_up_after(agent, 0.2, max_completion_tokens=600)
+        await hang_up_after(agent, 3, max_completion_tokens=600)
         assert agent.session.usage.output_tokens == 0
         assert agent.session.exhausted is None
 
-    patience = Patience(tries=3, longest_wait_seconds=5)
+    patience = Patience(tries=3, longest_wait_seconds=60)
     play(scene, answer, attempt=BudgetLimits(tokens=500), patience=patience)
 
 

@@ -16,7 +16,7 @@ from securebench.egress.broker import Broker
 def play(scene, *arguments, **options) -> None:
     async def main() -> None:
         async with agent_of(*arguments, **options) as agent:
-            with anyio.fail_after(30):
+            with anyio.fail_after(120):
                 await scene(agent)
 
     anyio.run(main)
@@ -64,7 +64,7 @@ def test_a_wrong_placeholder_is_refused_also_the_real_key(key: str) -> None:
 def test_no_credential_at_all_is_refused_before_the_body_is_read() -> None:
     async def scene(agent: Agent) -> None:
         head = f"POST {agent.root}/responses HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n"
-        assert b" 401 " in await agent.raw(head.encode())
+        assert b" 401 " in await agent.raw(head.encode(), replies=1)
 
     play(scene)
 
@@ -129,10 +129,10 @@ def test_a_placeholder_is_worth_nothing_after_its_attempt() -> None:
 )
 def test_a_path_that_is_not_listed_letter_by_letter_is_refused(target: str) -> None:
     async def scene(agent: Agent) -> None:
-        got = await agent.raw(agent.request(target=target), seconds=1)
+        got = await agent.raw(agent.request(target=target), seconds=1, replies=1)
         assert got.startswith((b"HTTP/1.1 404", b"HTTP/1.1 400")), got[:80]
         assert agent.asked == []
-        assert b" 200 " in await agent.raw(agent.request(headers="connection: close\r\n"))
+        assert b" 200 " in await agent.raw(agent.request(headers="connection: close\r\n"), replies=1)
 
     play(scene)
 
@@ -142,7 +142,7 @@ def test_a_path_that_is_not_listed_letter_by_letter_is_refused(target: str) -> N
 )
 def test_a_query_that_is_not_listed_is_refused(query: str) -> None:
     async def scene(agent: Agent) -> None:
-        got = await agent.raw(agent.request(target=f"/anthropic/v1/messages?{query}"), seconds=1)
+        got = await agent.raw(agent.request(target=f"/anthropic/v1/messages?{query}"), seconds=1, replies=1)
         assert got.startswith((b"HTTP/1.1 400", b"HTTP/1.1 404"))
         assert agent.asked == []
 
@@ -528,6 +528,6 @@ def test_json_of_the_refusal_does_not_repeat_more_than_a_piece_of_what_came() ->
 def test_a_type_that_is_very_long_is_judged_in_no_time() -> None:
     """Patterns with two stars take the square of its length; half a megabyte would be minutes."""
     part = {"type": "code_execution_" * 30_000 + "!"}
-    began = time.monotonic()
+    began = time.process_time()
     refused({"messages": [{"role": "user", "content": [part]}]}, "anthropic")
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10

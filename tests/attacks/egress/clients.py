@@ -23,7 +23,7 @@ from securebench.egress.rules import EgressLimits, EgressRules
 
 T = TypeVar("T")
 ALLOWED = "allowed.lab.test"
-PATIENCE = 8.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def status(reply: bytes) -> int:
     return int(reply.split(b" ")[1]) if reply.startswith(b"HTTP/") else 0
 
 
-def soon(condition: Callable[[], bool], seconds: float = 2.0) -> bool:
+def soon(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool:
     """Whether it becomes true in a while."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

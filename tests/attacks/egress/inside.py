@@ -10,19 +10,19 @@ LABEL = sys.argv[1]
 
 def tcp(family, *address):
     with socket.socket(family, socket.SOCK_STREAM) as s:
-        s.settimeout(2)
+        s.settimeout(20)
         s.connect(address)
 
 def udp(family, *address, data=b"x"):
     with socket.socket(family, socket.SOCK_DGRAM) as s:
-        s.settimeout(0.5)
+        s.settimeout(10)
         s.sendto(data, address)
         s.recv(2048)
 
 def icmp(family, kind, address):
     protocol = socket.IPPROTO_ICMP if family == socket.AF_INET else socket.IPPROTO_ICMPV6
     with socket.socket(family, kind, protocol) as s:
-        s.settimeout(0.5)
+        s.settimeout(10)
         echo = 8 if family == socket.AF_INET else 128
         data = struct.pack("!BBHHH", echo, 0, 0, 1, 1)
         if family == socket.AF_INET:
@@ -40,7 +40,7 @@ TRIES = {{
     "tcp v4 to a sink": lambda: tcp(V4, "{PUBLIC}", 22),
     "tcp v6": lambda: tcp(V6, "{PUBLIC6}", 443),
     "tcp mapped": lambda: tcp(V6, "::ffff:{PUBLIC}", 443),
-    "tcp by name": lambda: socket.create_connection(("allowed.lab.test", 443), 2).close(),
+    "tcp by name": lambda: socket.create_connection(("allowed.lab.test", 443), 20).close(),
     "metadata": lambda: tcp(V4, "{METADATA}", 80),
     "private": lambda: tcp(V4, "{PRIVATE}", 80),
     "the host's loopback": lambda: tcp(V4, "{LOOP}", 80),
@@ -69,7 +69,7 @@ said = {}
 for url in sys.argv[1:]:
     try:
         opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
-        said[url] = json.load(opener.open(url, timeout=5))["tag"]
+        said[url] = json.load(opener.open(url, timeout=60))["tag"]
     except OSError as error:
         said[url] = f"{type(error).__name__}: {error}"
 print(json.dumps(said))

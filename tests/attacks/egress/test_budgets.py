@@ -70,11 +70,11 @@ async def test_refused_requests_use_up_no_connections(lab: Lab) -> None:
 
 @in_lab
 async def test_seconds_of_the_whole_attempt(lab: Lab) -> None:
-    async with proxy(limits=EgressLimits(seconds=0.6)) as running:
+    async with proxy(limits=EgressLimits(seconds=3)) as running:
         began = time.monotonic()
         with suppress(OSError):  # OpenSSL may take the cut for an ordinary end
             await away(tls_get, running.port, lab.ca, ALLOWED, "/slow?n=300&gap=0.1")
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 25
         assert [ended.reason for ended in await running.ended()] == ["seconds_spent"]
         assert status(await away(plain_get, running.port)) == 403
     assert running.reasons() == ["seconds_spent"]
@@ -82,7 +82,7 @@ async def test_seconds_of_the_whole_attempt(lab: Lab) -> None:
 
 @in_lab
 async def test_an_idle_connection_is_ended(lab: Lab) -> None:
-    async with proxy(limits=EgressLimits(idle_seconds=0.4)) as running:
+    async with proxy(limits=EgressLimits(idle_seconds=1)) as running:
         assert status(await away(plain_get, running.port, ALLOWED, "/hold")) == 504
         assert [ended.reason for ended in await running.ended()] == ["idle"]
 
@@ -91,28 +91,28 @@ async def test_an_idle_connection_is_ended(lab: Lab) -> None:
 @in_lab
 async def test_a_slow_stream_with_gaps_survives_and_arrives_as_it_is_sent(lab: Lab, get: str) -> None:
     """Longer than every time limit but that for a connection on which nothing moves."""
-    async with proxy(limits=EgressLimits(idle_seconds=1.2, request_seconds=0.5)) as running:
+    async with proxy(limits=EgressLimits(idle_seconds=10, request_seconds=3)) as running:
         fetch = (tls_get, running.port, lab.ca, ALLOWED) if get == "tls" else (plain_get, running.port, ALLOWED)
-        reply = await away(*fetch, "/slow?n=4&gap=0.6")  # type: ignore[arg-type]
+        reply = await away(*fetch, "/slow?n=4&gap=1.2")  # type: ignore[arg-type]
         assert reply.count(b"part") == 4
         assert reply.endswith(b"0\r\n\r\n")
         [ended] = await running.ended()
     assert ended.reason == "closed"
-    assert ended.seconds > 2
+    assert ended.seconds > 4
 
 
 @in_lab
 async def test_a_reply_is_passed_on_piece_by_piece(lab: Lab) -> None:
     def first_piece(port: int) -> float:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
-            sock.sendall(f"GET http://{ALLOWED}/slow?n=3&gap=1 HTTP/1.1\r\nHost: {ALLOWED}\r\n\r\n".encode())
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+            sock.sendall(f"GET http://{ALLOWED}/slow?n=2&gap=40 HTTP/1.1\r\nHost: {ALLOWED}\r\n\r\n".encode())
             began, data = time.monotonic(), b""
             while b"part0" not in data:
                 data += sock.recv(1000)
             return time.monotonic() - began
 
     async with proxy() as running:
-        assert await away(first_piece, running.port) < 0.8
+        assert await away(first_piece, running.port) < 20
 
 
 @in_lab
@@ -121,6 +121,9 @@ async def test_a_reader_that_does_not_read_stops_the_sender(lab: Lab) -> None:
     async with proxy() as running:
         with socket.create_connection(("127.0.0.1", running.port)) as sock:
             sock.sendall(f"GET http://{ALLOWED}/big?n={256 * MIB} HTTP/1.1\r\nHost: {ALLOWED}\r\n\r\n".encode())
+            with anyio.fail_after(60):
+                while not running.log.count(Kind.ALLOWED):
+                    await anyio.sleep(0.01)
             await anyio.sleep(0.7)
         [ended] = await running.ended()
     assert ended.reason == "reset"
@@ -128,7 +131,7 @@ async def test_a_reader_that_does_not_read_stops_the_sender(lab: Lab) -> None:
 
 
 def half_open(port: int, count: int) -> list[socket.socket]:
-    return [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(count)]
+    return [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(count)]
 
 
 @in_lab
@@ -187,7 +190,7 @@ async def test_more_than_may_be_open_wait_for_their_turn(lab: Lab) -> None:
 @in_lab
 async def test_a_request_that_trickles_in_is_given_up(lab: Lab) -> None:
     def trickle(port: int) -> bytes:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
             sock.sendall(b"GET http://")
             return everything(sock)
 
@@ -216,7 +219,7 @@ async def test_connections_that_are_open_when_the_attempt_ends_are_written_down(
         async with proxy() as running:
             sock.connect(("127.0.0.1", running.port))
             sock.sendall(f"GET http://{ALLOWED}/hold HTTP/1.1\r\nHost: {ALLOWED}\r\n\r\n".encode())
-            with anyio.fail_after(30):
+            with anyio.fail_after(60):
                 while not running.log.count(Kind.ALLOWED):
                     await anyio.sleep(0.01)
     assert running.reasons(Kind.ENDED) == ["stopped"]

@@ -29,7 +29,7 @@ async def test_an_allowed_host_is_reached_by_tls_and_by_plain_http(lab: Lab) -> 
     assert ALLOWED in lab.queries()
 
 
-CURL = ["curl", "--silent", "--show-error", "--fail", "--max-time", "8"]
+CURL = ["curl", "--silent", "--show-error", "--fail", "--max-time", "60"]
 
 
 @pytest.mark.parametrize("url", [f"https://{ALLOWED}/echo", f"http://{ALLOWED}/echo"])

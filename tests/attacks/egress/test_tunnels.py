@@ -8,7 +8,18 @@ from contextlib import suppress
 
 import pytest
 from tests.attacks.egress import weak
-from tests.attacks.egress.clients import ALLOWED, away, body, connect_head, everything, proxy, raw, tls_get, tunnel
+from tests.attacks.egress.clients import (
+    ALLOWED,
+    away,
+    body,
+    connect_head,
+    everything,
+    proxy,
+    raw,
+    soon,
+    tls_get,
+    tunnel,
+)
 from tests.attacks.egress.lab import Lab, in_lab
 from tests.unit.egress.hellos import extension, hello, real_hello, records, sni
 
@@ -82,6 +93,7 @@ async def test_control_where_the_hello_is_not_read_any_byte_gets_out(lab: Lab, c
     async with proxy() as running:
         await away(send_first, running.port, FIRST_BYTES[case][0])
         assert (await running.ended())[0].bytes_up > 0
+    assert soon(lambda: len(lab.hits("tcp")) > before)
     assert len(lab.hits("tcp")) == before + 1
 
 
@@ -92,6 +104,7 @@ async def test_control_where_hidden_names_are_ignored_such_a_hello_gets_out(lab:
     async with proxy() as running:
         await away(send_first, running.port, FIRST_BYTES["a hidden hello"][0])
         await running.ended()
+    assert soon(lambda: len(lab.hits("tcp")) > before)
     assert len(lab.hits("tcp")) == before + 1
 
 

@@ -23,7 +23,7 @@ import ssl, sys, urllib.error, urllib.request
 context = ssl.create_default_context(cadata=sys.argv[1])
 for url in sys.argv[2:]:
     try:
-        with urllib.request.urlopen(url, context=context, timeout=10) as reply:
+        with urllib.request.urlopen(url, context=context, timeout=60) as reply:
             print(reply.status, file=sys.stderr)
     except (urllib.error.URLError, OSError) as error:
         print(error, file=sys.stderr)

@@ -66,7 +66,7 @@ def container_argv() -> list[str]:
     return [*argv, "--chdir", "/tmp", "--", sys.executable, "-m", "tests.attacks.python.stage"]
 
 
-def play(mode: str, attacks: Iterable[str], workers: int = 3, timeout: float = 240) -> dict[str, Outcome]:
+def play(mode: str, attacks: Iterable[str], workers: int = 3, timeout: float = 1200) -> dict[str, Outcome]:
     """Every attack once, in one container. Raises AssertionError when the stage did not come to its end."""
     ids = list(attacks)
     job = json.dumps({"mode": mode, "attacks": ids, "workers": workers})

@@ -103,7 +103,7 @@ def test_the_stage_refuses_to_run_on_a_host() -> None:
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 3

@@ -197,7 +197,7 @@ class World:
             case Seen.ORPHAN:
                 return bool(ran.measured.get("orphans")) or (not control and self._second.encode() in out)
             case Seen.DEAD:
-                return self._watcher_died(0.6 if control else 0.0)
+                return self._watcher_died(30.0 if control else 0.0)
             case Seen.LIMIT:
                 amount = ran.measured.get(self.attack.resource, 0)
                 said = self._reached.encode() in out

@@ -126,7 +126,7 @@ def test_without_controls_it_would_have_passed(courts: dict[str, Court], cheat: 
 
 def test_hanging_is_the_candidates_failure(tmp_path: Path) -> None:
     need_bubblewrap()
-    court = open_court(tmp_path, BY_NAME["wallet"], timeout=8)
+    court = open_court(tmp_path, BY_NAME["wallet"], timeout=20)
     result = court.judge(in_package("import time\nwhile True:\n    time.sleep(1)\n")(court.repository))
     assert (result.failure_reason, result.stderr) == (FailureReason.TESTS_FAILED, "the suite ran out of time")
 

@@ -70,7 +70,7 @@ def trusting(directory: Path) -> Iterator[str]:
 
 
 def fetched(url: str, **headers: str) -> str:
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 
@@ -154,7 +154,7 @@ def test_runs_with_links_and_pipes_in_them_are_not_opened(shown: Viewer, kind: s
         answer = shown.ask(way)
         assert answer.status == 403, way
         assert SECRET.encode() not in answer.body
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 100
     assert SECRET.encode() not in shown.ask().body
 
 
@@ -164,7 +164,7 @@ def test_files_beyond_all_measure_are_not_read(shown: Viewer) -> None:
     assert answer.status == 403
     assert b"too many to show" in answer.body
     assert shown.ask().status == 200
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_silent_and_endless_visitors_keep_nobody_out(shown: Viewer) -> None:
     visitors = []
     try:
         for number in range(200):
-            connection = socket.create_connection(("127.0.0.1", shown.port), timeout=5)
+            connection = socket.create_connection(("127.0.0.1", shown.port), timeout=60)
             visitors.append(connection)
             if number % 2:
                 connection.sendall(b"GET /" + b"a" * 1000)
@@ -199,7 +199,7 @@ def test_silent_and_endless_visitors_keep_nobody_out(shown: Viewer) -> None:
 
 
 def test_a_head_without_end_is_dropped(shown: Viewer) -> None:
-    with socket.create_connection(("127.0.0.1", shown.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", shown.port), timeout=120) as connection:
         try:
             for _ in range(2000):
                 connection.sendall(b"X" * 1000)

@@ -16,7 +16,7 @@ from securebench.sandboxes.base import Command, Limits, PythonProgram, SandboxRe
 from securebench.sandboxes.warm import WarmSandbox, warmed
 
 T = TypeVar("T")
-SPEC = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=20, pids=32))
+SPEC = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=60, pids=32))
 
 ALL = "_NAMESPACES = 0x10000000 | 0x20000000 | 0x00020000 | 0x08000000\n"
 CARELESS = {

@@ -20,12 +20,12 @@ from securebench.engine import attempt, court
 from securebench.errors import SandboxError
 from securebench.grading import Grader
 from securebench.sandboxes._bubblewrap.cgroups import Counters, Group
-from securebench.sandboxes._warm.server import ForkServer
+from securebench.sandboxes._warm.server import Child, ForkServer
 from securebench.sandboxes.base import Limits, Outcome, Sandbox, SandboxSpec
 from securebench.sandboxes.warm import WarmSandbox, warmed
 from securebench.verifiers.base import VerificationResult
 
-SLEEPS = "    import time\n    time.sleep(1.5)\n    return x * x\n"
+SLEEPS = "    import time\n    time.sleep(5)\n    return x * x\n"
 
 
 @pytest.fixture
@@ -45,19 +45,23 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[WarmSandbox]:
     return found
 
 
+def running(server: ForkServer) -> list[Child]:
+    """Its rooms in which somebody runs."""
+    return [child for child in server._living.values() if child not in server._ready]
+
+
 def busy(sandbox: WarmSandbox, room: str) -> list[ForkServer]:
     """The fork servers of such rooms in which somebody runs."""
     return [
         server
         for server in sandbox.pool._keys
-        if any(room in name for name, _ in server.program.modules)
-        and any(child not in server._ready for child in server._living.values())
+        if any(room in name for name, _ in server.program.modules) and running(server)
     ]
 
 
 def kill(server: ForkServer) -> None:
     """As the host's out-of-memory killer does."""
-    child = next(child for child in server._living.values() if child not in server._ready)
+    child = running(server)[0]
     status = Path(f"/proc/{child.pid}/status").read_text()
     os.kill(int(re.findall(r"PPid:\s+(\d+)", status)[0]), signal.SIGKILL)
 
@@ -76,7 +80,7 @@ def test_verdict_whose_fork_server_the_host_kills_is_judged_again(
 
             async with anyio.create_task_group() as group:
                 group.start_soon(judge)
-                await soon(lambda: busy(made[-1], "worker") and busy(made[-1], room))
+                await soon(lambda: busy(made[-1], "worker") and busy(made[-1], room), 60)
                 await anyio.sleep(0.5)
                 kill(busy(made[-1], room)[0])
             return results[0]
@@ -85,7 +89,7 @@ def test_verdict_whose_fork_server_the_host_kills_is_judged_again(
     assert (result.passed, result.failure_reason) == (True, None)
 
 
-SMALL = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=20, memory=200 << 20, pids=32))
+SMALL = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=120, memory=200 << 20, pids=32))
 
 
 async def _ended_with_its_server(sandbox: WarmSandbox) -> Outcome | None:
@@ -94,15 +98,17 @@ async def _ended_with_its_server(sandbox: WarmSandbox) -> Outcome | None:
 
     async def run() -> None:
         try:
-            outcomes.append((await do(sandbox, "import time; time.sleep(20)", SMALL)).outcome)
+            outcomes.append((await do(sandbox, "import time; time.sleep(100)", SMALL)).outcome)
         except SandboxError:
             outcomes.append(None)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
-        await soon(lambda: any(server.spec == SMALL and server.used for server in sandbox.pool._keys))
+        await soon(
+            lambda: any(server.spec == SMALL and server.used and running(server) for server in sandbox.pool._keys)
+        )
         await anyio.sleep(0.3)
-        kill(next(server for server in sandbox.pool._keys if server.spec == SMALL and server._living))
+        kill(next(server for server in sandbox.pool._keys if server.spec == SMALL and running(server)))
     return outcomes[0]
 
 

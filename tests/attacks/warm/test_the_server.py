@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import signal
+import time
 from contextlib import nullcontext
 
 import anyio
@@ -92,7 +93,7 @@ def test_two_servers_do_not_hash_alike() -> None:
 
     async def body(sandbox: WarmSandbox) -> list[str]:
         here = [said(await do(sandbox, look)) for _ in range(2)]
-        other = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=20, pids=33))
+        other = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=60, pids=33))
         return [*here, said(await do(sandbox, look, other))]
 
     first, second, third = (words.split()[0] for words in in_warm_rooms(body))
@@ -110,7 +111,7 @@ def test_two_servers_do_not_hash_alike() -> None:
     ids=["one process", "many small ones", "shared memory"],
 )
 def test_memory_used_up_does_not_take_the_server_along(hog: str) -> None:
-    spec = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=20, memory=200 << 20, pids=32, tmp=400 << 20))
+    spec = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=60, memory=200 << 20, pids=32, tmp=400 << 20))
 
     async def body(sandbox: WarmSandbox) -> tuple[list[SandboxResult], int]:
         before = sandbox.pool.started
@@ -143,7 +144,7 @@ def test_no_fault_of_a_candidate_takes_the_server_down(fault: str) -> None:
 
 THREADS = """import _thread, os, time
 try:
-    while True: _thread.start_new_thread(time.sleep, (1,))
+    while True: _thread.start_new_thread(time.sleep, (10,))
 except RuntimeError: pass
 time.sleep(0.1)
 os._exit(0)
@@ -159,7 +160,7 @@ except OSError: pass
 time.sleep(0.1)
 os._exit(0)
 """
-CROWDED = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=20, pids=4))
+CROWDED = SandboxSpec(cwd="/tmp", limits=Limits(wall_seconds=60, pids=4))
 
 
 async def _faults(sandbox: WarmSandbox, text: str, tries: int) -> int:
@@ -187,7 +188,7 @@ def test_where_the_server_gives_up_a_candidate_blames_the_host(text: str, monkey
     monkeypatch.setattr(server, "_OWN_LIMITS", (resource.RLIMIT_CPU,))
 
     async def body(sandbox: WarmSandbox) -> bool:
-        for _ in range(15):
+        for _ in range(100):
             if await _faults(sandbox, text, 10):
                 return True
         return False
@@ -322,7 +323,7 @@ def test_after_its_uses_a_server_makes_room_for_another(monkeypatch: pytest.Monk
 
 
 def test_nothing_is_left_when_the_context_ends() -> None:
-    mark = f"31.{os.getpid()}"
+    mark = f"31.{time.time_ns()}"
 
     async def body(sandbox: WarmSandbox) -> None:
         async with anyio.create_task_group() as tasks:

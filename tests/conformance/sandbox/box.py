@@ -40,7 +40,7 @@ class Box:
     def run(
         self, *argv: str, limits: Limits | None = None, command: dict[str, Any] | None = None, **spec: Any
     ) -> SandboxResult:
-        made = SandboxSpec(limits=limits or Limits(wall_seconds=20), **spec)
+        made = SandboxSpec(limits=limits or Limits(wall_seconds=60), **spec)
         return anyio.run(run_once, self.sandbox, made, Command(tuple(argv), **(command or {})))
 
     def sh(self, script: str, **how: Any) -> SandboxResult:
@@ -108,7 +108,7 @@ def text(result: SandboxResult) -> str:
 
 def outside(program: str) -> str:
     """The same Python program as a plain process: the positive control of a wall."""
-    done = subprocess.run([PYTHON, "-I", "-c", program], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([PYTHON, "-I", "-c", program], capture_output=True, text=True, timeout=120, check=True)
     return done.stdout.strip()
 
 
@@ -127,7 +127,7 @@ def processes_with(marker: str) -> list[int]:
 
 def until_running(marker: str, count: int = 1) -> list[int]:
     """The `count` processes that were started to sleep for `marker` seconds, once they have come so far."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while len(found := processes_with(f"sleep\0{marker}")) < count and time.monotonic() < deadline:
         time.sleep(0.01)
     return found

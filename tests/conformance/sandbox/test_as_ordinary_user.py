@@ -97,7 +97,7 @@ def test_suite_passes_for_an_ordinary_user() -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=900,
+            timeout=2400,
         )
     finally:
         shutil.rmtree(directory, ignore_errors=True)

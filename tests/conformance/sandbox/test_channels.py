@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import socket
@@ -181,8 +182,10 @@ def test_refused_command_gives_its_channels_up(box: Box) -> None:
 
 def test_no_descriptor_of_ours_remains(box: Box) -> None:
     box.run("/bin/true")
+    gc.collect()  # what earlier tests left in cycles is closed now, and not between the two
     before = len(os.listdir("/proc/self/fd"))
     with _talk(box, "/bin/cat") as talk:
         talk.ours.close()
         talk.result()
-    assert len(os.listdir("/proc/self/fd")) == before
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before

@@ -157,7 +157,7 @@ def test_killed_engine_takes_its_sandboxes_along(box: Box, kind: str) -> None:
             time.sleep(0.01)
         assert bool(_groups(str(engine.pid))) == (find_controllers() is not None)
         engine.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while processes_with(marker) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes_with(marker) == []
@@ -182,9 +182,9 @@ def test_engine_killed_at_the_gate_runs_nothing(bubblewrap: Box) -> None:
         "anyio.run(main)"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    engine = subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=60)
+    engine = subprocess.run([sys.executable, "-c", program], env=env, check=False, timeout=300)
     assert engine.returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while processes_with(f"50.{os.getpid()}") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes_with(f"50.{os.getpid()}") == []
@@ -207,10 +207,10 @@ def test_engine_killed_while_bubblewrap_sets_up_leaves_nothing_after_cleaning(bu
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     engine = subprocess.Popen([sys.executable, "-c", program], env=env)
-    assert engine.wait(60) == -signal.SIGKILL
+    assert engine.wait(300) == -signal.SIGKILL
     time.sleep(0.1)
     anyio.run(bubblewrap.sandbox.clean)  # type: ignore[attr-defined]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while processes_with(f"52.{os.getpid()}") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert processes_with(f"52.{os.getpid()}") == []
@@ -219,10 +219,13 @@ def test_engine_killed_while_bubblewrap_sets_up_leaves_nothing_after_cleaning(bu
     assert _groups(str(engine.pid)) == set()
 
 
-def test_stale_directory_is_found_and_removed_and_a_live_one_is_not() -> None:
+def test_stale_directory_is_found_and_removed_and_a_live_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where no engine beside us cleans up
     with _leftovers.staging_directory() as live:
-        stale = Path(tempfile.gettempdir()) / "securebench-1-1-conformance"
-        stale.mkdir(exist_ok=True)
+        stale = tmp_path / "securebench-1-1-conformance"
+        stale.mkdir()
         assert str(stale) in _leftovers.clean_directories()
         assert live.exists()
         assert not stale.exists()
@@ -345,17 +348,16 @@ def test_session_that_is_swept_when_it_ends_leaves_nothing_to_wait_for(bubblewra
 def test_probe_is_quick_and_cached(bubblewrap: Box) -> None:
     from securebench.sandboxes.bubblewrap import BubblewrapSandbox
 
-    async def main() -> tuple[float, float]:
-        fresh = BubblewrapSandbox()
-        times = []
-        for _ in range(2):
-            began = time.monotonic()
-            assert (await fresh.probe()).usable
-            times.append(time.monotonic() - began)
-        return times[0], times[1]
+    async def took(sandbox: BubblewrapSandbox) -> float:
+        began = time.monotonic()
+        assert (await sandbox.probe()).usable
+        return time.monotonic() - began
 
-    first, second = anyio.run(main)
-    assert first < 3  # 0.1 s on an idle machine; the suite shares it
+    async def main() -> list[tuple[float, float]]:
+        return [(await took(fresh), await took(fresh)) for fresh in (BubblewrapSandbox() for _ in range(5))]
+
+    first, second = map(min, zip(*anyio.run(main), strict=True))  # of several, as the suite shares the machine
+    assert first < 3  # 0.1 s on an idle one
     assert second < 0.01
 
 
@@ -387,7 +389,7 @@ def test_engines_that_clean_up_at_the_same_time_do_not_trip_over_each_other(bubb
         engine.stdin.write(b"\n")
         engine.stdin.flush()
     for engine in engines:
-        _, err = engine.communicate(timeout=60)
+        _, err = engine.communicate(timeout=300)
         ends.append((engine.returncode, err.decode()[-500:]))
     assert ends == [(0, "")] * 4
     assert [path for parent in parents for path in parent.glob("securebench-1-1-*")] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import os
 import socket
@@ -21,11 +22,11 @@ from securebench.errors import SandboxError
 from securebench.sandboxes.base import MIB, Command, Limits, Network, SandboxResult, SandboxSpec, Scratch, Session
 
 PORT, OTHER = 3128, 8377
-SPEC = SandboxSpec(network=Network.LOOPBACK, listeners=(PORT,), limits=Limits(wall_seconds=30))
+SPEC = SandboxSpec(network=Network.LOOPBACK, listeners=(PORT,), limits=Limits(wall_seconds=60))
 KINDS = pytest.mark.parametrize("mounts", [(), (Scratch("/work"),)], ids=["bare", "scratch"])
 T = TypeVar("T")
 
-ASK = f"import socket; s = socket.create_connection(('127.0.0.1', {PORT}), 20); s.sendall(b'inside\\n'); "
+ASK = f"import socket; s = socket.create_connection(('127.0.0.1', {PORT}), 60); s.sendall(b'inside\\n'); "
 ASK += "print(s.makefile().readline().strip())"
 
 
@@ -52,7 +53,7 @@ async def _answer(listener: socket.socket, words: bytes) -> None:
     """Answer every connection with these words, once it said something."""
     while True:
         with await _accept(listener) as connection:
-            connection.settimeout(20)
+            connection.settimeout(60)
             await anyio.wait_readable(connection)
             connection.recv(100)
             connection.sendall(words)
@@ -157,13 +158,14 @@ def test_server_of_the_host_is_out_of_reach(box: Box, same: bool) -> None:
 
 
 def test_listener_cannot_be_reached_from_the_host(box: Box) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    with socket.socket() as held:  # nobody else of this host can listen there meanwhile
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
 
-    async def body(session: Session) -> tuple[str, str]:
-        return outside(_connect(port)), text(await session.run(_python(_connect(port))))
+        async def body(session: Session) -> tuple[str, str]:
+            return outside(_connect(port)), text(await session.run(_python(_connect(port))))
 
-    assert _served(box, replace(SPEC, listeners=(port,)), body) == (f"refused {errno.ECONNREFUSED}", "reached")
+        assert _served(box, replace(SPEC, listeners=(port,)), body) == (f"refused {errno.ECONNREFUSED}", "reached")
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "8.8.8.8", "172.17.0.1", "169.254.169.254"])
@@ -271,7 +273,7 @@ def test_many_connections_one_after_the_other(box: Box) -> None:
 def test_connections_wait_until_the_host_accepts(box: Box) -> None:
     """A host that is slow to accept loses nobody."""
     many = (
-        f"import socket; all = [socket.create_connection(('127.0.0.1', {PORT}), 20) for _ in range(100)]\n"
+        f"import socket; all = [socket.create_connection(('127.0.0.1', {PORT}), 60) for _ in range(100)]\n"
         "print('connected', flush=True); print(sum(s.recv(1) == b'x' for s in all))"
     )
 
@@ -351,7 +353,7 @@ def test_end_of_the_session_ends_its_connections(box: Box) -> None:
         return connection
 
     with anyio.run(main) as connection:
-        connection.settimeout(20)
+        connection.settimeout(60)
         with suppress(ConnectionError):
             assert connection.recv(10, socket.MSG_WAITALL) in (b"x", b"")
 
@@ -366,11 +368,16 @@ def test_other_port_has_no_listener(box: Box, mounts: tuple[Scratch, ...]) -> No
     box.session(SandboxSpec(mounts=mounts), body)
 
 
+def _descriptors() -> int:
+    gc.collect()  # what earlier tests left in cycles is closed now, and not between two readings
+    return len(os.listdir("/proc/self/fd"))
+
+
 def test_no_descriptor_of_a_listener_remains(box: Box) -> None:
     _says(box, ASK)
-    before = len(os.listdir("/proc/self/fd"))
+    before = _descriptors()
     _says(box, ASK)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert _descriptors() <= before
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04])
@@ -381,10 +388,10 @@ def test_cancelled_opening_leaves_no_descriptor(box: Box, seconds: float) -> Non
                 await anyio.sleep_forever()
 
     _says(box, ASK)
-    before = len(os.listdir("/proc/self/fd"))
+    before = _descriptors()
     for _ in range(3):
         anyio.run(main)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert _descriptors() <= before
 
 
 def test_command_inherits_no_listener(box: Box) -> None:

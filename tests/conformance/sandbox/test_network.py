@@ -54,7 +54,7 @@ def test_tcp_server_of_the_host_is_out_of_reach_by_ipv6(box: Box, network: Netwo
 def test_datagram_does_not_arrive(box: Box, network: Network) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
-        server.settimeout(1)
+        server.settimeout(60)
         attack = _try("socket.AF_INET", "socket.SOCK_DGRAM", f"s.sendto(b'inside', {server.getsockname()!r})")
         outside(attack.replace("inside", "outside"))
         assert server.recv(100) == b"outside"
@@ -84,9 +84,9 @@ def test_abstract_socket_of_the_host_is_out_of_reach(box: Box, network: Network)
 
 LISTEN = """
 import socket, sys
-s = socket.socket(socket.AF_UNIX); s.bind('\\0between-sandboxes'); s.listen(); s.settimeout(10)
+s = socket.socket(socket.AF_UNIX); s.bind('\\0between-sandboxes'); s.listen(); s.settimeout(60)
 c = socket.socket(socket.AF_UNIX); c.connect('\\0between-sandboxes'); print('itself', flush=True)
-sys.stdin.read(); import time; time.sleep(10)
+sys.stdin.read(); import time; time.sleep(50)
 """
 
 
@@ -97,7 +97,7 @@ def test_abstract_socket_of_another_sandbox_is_out_of_reach(box: Box) -> None:
     async def main() -> None:
         listening = anyio.Event()
         listen = Command((PYTHON, "-c", LISTEN), on_output=lambda *_: listening.set())
-        spec = SandboxSpec(mounts=(Scratch("/work"),), limits=Limits(wall_seconds=20))
+        spec = SandboxSpec(mounts=(Scratch("/work"),), limits=Limits(wall_seconds=60))
         async with (
             box.sandbox.open(spec) as first,
             box.sandbox.open(spec) as second,
@@ -165,5 +165,5 @@ def test_server_started_by_one_command_answers_the_next(box: Box) -> None:
         ask = "import socket; print(socket.create_connection(('127.0.0.1', 8000)).recv(10).decode())"
         return text(await session.run(Command((PYTHON, "-c", ask))))
 
-    spec = SandboxSpec(mounts=(Scratch("/work"),), network=Network.LOOPBACK, limits=Limits(wall_seconds=10))
+    spec = SandboxSpec(mounts=(Scratch("/work"),), network=Network.LOOPBACK, limits=Limits(wall_seconds=60))
     assert box.session(spec, body) == "served"

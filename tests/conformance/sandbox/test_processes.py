@@ -68,7 +68,7 @@ def test_the_kernel_does_not_know_it_as_us(box: Box, mounts: tuple[Scratch, ...]
         seen.extend({kernel_uid(pid) for pid in found})
 
     async def one(marker: str) -> None:
-        spec = SandboxSpec(mounts=mounts, limits=Limits(wall_seconds=20))
+        spec = SandboxSpec(mounts=mounts, limits=Limits(wall_seconds=60))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run_once, box.sandbox, spec, Command(("/bin/sleep", marker)))
             await look(marker)
@@ -106,7 +106,7 @@ def test_the_first_process_cannot_be_taken_over(box: Box, mounts: tuple[Scratch,
 
 @SPECS
 def test_signals_do_not_leave(box: Box, mounts: tuple[Scratch, ...]) -> None:
-    canary = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    canary = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         box.sh(f"kill -9 {canary.pid}; kill -9 -1; true", mounts=mounts)
         assert canary.poll() is None

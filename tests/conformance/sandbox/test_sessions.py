@@ -45,7 +45,7 @@ def _seed(tmp_path: Path) -> Path:
 
 def _spec(*mounts: Scratch, **limits: object) -> SandboxSpec:
     return SandboxSpec(
-        mounts=mounts or (Scratch("/work"),), cwd="/work", limits=Limits(**{"wall_seconds": 20, **limits})
+        mounts=mounts or (Scratch("/work"),), cwd="/work", limits=Limits(**{"wall_seconds": 60, **limits})
     )  # type: ignore[arg-type]
 
 
@@ -218,11 +218,11 @@ def test_daemon_lives_between_commands_and_dies_at_stop(box: Box) -> None:
 
 def test_daemon_that_holds_the_streams_does_not_hold_the_result(box: Box) -> None:
     async def body(session: Session) -> float:
-        result = await session.run(_sh("(setsid sleep 30 &); echo done"))
+        result = await session.run(_sh("(setsid sleep 50 &); echo done"))
         assert text(result) == "done"
         return result.usage.wall_seconds
 
-    assert box.session(_spec(), body) < 5
+    assert box.session(_spec(), body) < 40
 
 
 def test_orphans_are_reaped(box: Box) -> None:
@@ -231,8 +231,12 @@ def test_orphans_are_reaped(box: Box) -> None:
     async def body(session: Session) -> int:
         for _ in range(4):
             await session.run(_sh("for i in 1 2 3 4 5 6; do (sleep 0.01 &) ; done"))
-        time.sleep(0.2)
-        return int(text(await session.run(_sh("ls -d /proc/[0-9]* | wc -l"))))
+        deadline, seen = time.monotonic() + 60, 99
+        while seen > 5 and time.monotonic() < deadline:
+            await anyio.sleep(0.2)
+            listed = await session.run(_sh("ls -d /proc/[0-9]* | wc -l"))
+            seen = int(text(listed)) if listed.ok else seen  # it needs two processes of the sixteen itself
+        return seen
 
     assert box.session(_spec(pids=16), body) <= 5
 

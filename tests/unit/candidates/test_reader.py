@@ -270,7 +270,7 @@ for portable in (False, True):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     if done.stdout.startswith("cannot"):

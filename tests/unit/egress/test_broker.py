@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import anyio
 import httpx2
@@ -19,7 +18,7 @@ from securebench.egress.providers import load_provider_file
 def play(scene, *arguments, **options) -> None:
     async def main() -> None:
         async with agent_of(*arguments, **options) as agent:
-            with anyio.fail_after(30):
+            with anyio.fail_after(120):
                 await scene(agent)
 
     anyio.run(main)
@@ -99,12 +98,12 @@ def test_a_stream_passes_event_by_event_while_the_provider_still_thinks() -> Non
         async with agent.client.stream("POST", agent.url(), json=body, headers=headers) as response:
             pieces = response.aiter_raw()
             assert b"first" in await anext(pieces)  # before the provider went on
-            await anyio.sleep(1.2)  # longer than any deadline below: silence in a reply is not slowness of a client
+            await anyio.sleep(3.5)  # longer than any deadline below: silence in a reply is not slowness of a client
             gate.set()
             assert b"second" in b"".join([piece async for piece in pieces])
         assert agent.session.usage.input_tokens == 7
 
-    play(scene, answer, limits=ServerLimits(head_seconds=1, body_seconds=1, idle_seconds=1))
+    play(scene, answer, limits=ServerLimits(head_seconds=3, body_seconds=3, idle_seconds=3))
 
 
 def test_a_stream_of_chat_completions_is_asked_to_tell_its_usage() -> None:
@@ -254,13 +253,13 @@ def test_a_provider_that_cannot_be_reached_is_said_in_its_own_shape() -> None:
 
 def test_a_provider_that_is_silent_for_too_long_is_not_asked_again() -> None:
     async def answer(asked: Asked, send: Send) -> None:
-        await anyio.sleep(10)
+        await anyio.sleep(600)
 
     async def scene(agent: Agent) -> None:
         assert (await agent.post()).status_code == 502
         assert len(agent.asked) == 1
 
-    play(scene, answer, patience=Patience(tries=3, silence_seconds=0.5))
+    play(scene, answer, patience=Patience(tries=3, silence_seconds=2))
 
 
 def test_a_client_that_hangs_up_cancels_the_request_at_the_provider() -> None:
@@ -288,15 +287,16 @@ def test_a_client_that_hangs_up_cancels_the_request_at_the_provider() -> None:
 
 def test_a_client_that_hangs_up_before_the_reply_cancels_as_well() -> None:
     async def answer(asked: Asked, send: Send) -> None:
-        await anyio.sleep(60)
+        await anyio.sleep(600)
 
     async def scene(agent: Agent) -> None:
         async with await anyio.connect_tcp("127.0.0.1", agent.port) as stream:
             await stream.send(agent.request())
-            await anyio.sleep(0.1)
+            while not agent.asked:
+                await anyio.sleep(0.01)
         while not agent.session.exchanges:
             await anyio.sleep(0.01)
-        assert agent.session.exchanges[0].duration_seconds < 30
+        assert agent.session.exchanges[0].duration_seconds < 120
 
     play(scene, answer)
 
@@ -304,7 +304,7 @@ def test_a_client_that_hangs_up_before_the_reply_cancels_as_well() -> None:
 def test_a_connection_serves_many_requests_one_after_the_other_also_when_they_come_at_once() -> None:
     async def scene(agent: Agent) -> None:
         ask = agent.request()
-        got = await agent.raw(ask + ask + ask, seconds=0.5)
+        got = await agent.raw(ask + ask + agent.request(headers="connection: close\r\n"), seconds=60)
         assert got.count(b"HTTP/1.1 200") == 3
         assert len(agent.asked) == 3
 
@@ -326,7 +326,9 @@ def test_expect_100_continue_is_answered_before_the_body_is_sent() -> None:
 def test_a_websocket_is_told_to_use_http() -> None:
     async def scene(agent: Agent) -> None:
         head = f"GET {agent.root}/responses HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
-        assert (await agent.raw(head.encode(), seconds=0.3)).startswith(b"HTTP/1.1 426")
+        async with await anyio.connect_tcp("127.0.0.1", agent.port) as stream:
+            await stream.send(head.encode())
+            assert (await stream.receive()).startswith(b"HTTP/1.1 426")
 
     play(scene)
 
@@ -375,10 +377,9 @@ def test_a_large_body_and_a_large_reply_pass_whole() -> None:
 def test_time_that_is_over_cuts_a_running_stream_and_wakes_the_harness() -> None:
     async def answer(asked: Asked, send: Send) -> None:
         await send(SSE_HEAD + chunk(event({"delta": "x"})))
-        await anyio.sleep(20)
+        await anyio.sleep(600)
 
     async def scene(agent: Agent) -> None:
-        began = time.monotonic()
         async with anyio.create_task_group() as tasks:
             woken: list[str] = []
 
@@ -389,11 +390,10 @@ def test_time_that_is_over_cuts_a_running_stream_and_wakes_the_harness() -> None
             with pytest.raises(httpx2.RemoteProtocolError):
                 await agent.post(agent.body(stream=True))
         assert woken == ["attempt.seconds"]
-        assert time.monotonic() - began < 15
         refused = await agent.post()
         assert (refused.status_code, refused.json()["error"]["type"]) == (403, "budget_exhausted")
 
-    play(scene, answer, attempt=BudgetLimits(seconds=1.5))
+    play(scene, answer, attempt=BudgetLimits(seconds=4))
 
 
 def test_an_attempt_that_ends_in_time_has_not_run_out_of_it() -> None:
@@ -410,12 +410,15 @@ def test_a_provider_that_says_nothing_is_found_out_in_bounded_time(monkeypatch: 
     monkeypatch.setattr(passage, "PROBE_SECONDS", 0.2)
 
     async def answer(asked: Asked, send: Send) -> None:
-        await anyio.sleep(10)
+        await anyio.sleep(600)
 
     async def scene(agent: Agent) -> None:
         assert not agent.session.unanswered
-        with anyio.move_on_after(0.2):
-            await agent.post()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(agent.post)
+            while not agent.asked:
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
         assert agent.session.unanswered
         assert "did not answer within 0.2 seconds" in (await agent.session.probe() or "")
 

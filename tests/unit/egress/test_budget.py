@@ -82,7 +82,7 @@ def test_a_request_waits_for_others_and_is_refused_only_when_the_rest_is_spent()
 def test_waiting_ends_when_the_time_is_over() -> None:
     async def main() -> str:
         run = RunBudget(BudgetLimits(), anyio.current_time())
-        budget = AttemptBudget(BudgetLimits(tokens=1, seconds=0.1), run, anyio.current_time())
+        budget = AttemptBudget(BudgetLimits(tokens=1, seconds=0.5), run, anyio.current_time())
         await budget.admit(WANTED)
         with pytest.raises(BudgetExhausted) as caught:
             await budget.admit(WANTED)

@@ -149,14 +149,14 @@ def test_reading_takes_time_in_proportion_to_the_bytes() -> None:
     """Small chunks of one long line, and lines full of the word it looks for."""
 
     def seconds(data: bytes, step: int) -> float:
-        began = time.perf_counter()
+        began = time.process_time()
         measured(data, cuts=range(step, len(data), step))
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     hostile = b'data: {"usage"' * 200_000
-    assert seconds(b"data: " + b"x" * 4_000_000, 200) < 2
-    assert seconds(hostile, 4096) < 2
-    assert seconds(b'data: "usage"\n' * 200_000, 4096) < 4
+    assert seconds(b"data: " + b"x" * 4_000_000, 200) < 5
+    assert seconds(hostile, 4096) < 5
+    assert seconds(b'data: "usage"\n' * 200_000, 4096) < 8
 
 
 @pytest.mark.parametrize("count", [10**20, 10**308, 10**3000], ids=["large", "larger", "largest"])

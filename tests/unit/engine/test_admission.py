@@ -19,7 +19,7 @@ class Hungry:
     """Needs what its task may use, and counts how many of its kind work at the same time."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+        self.seconds, self.enough = seconds, 0  # so many at once need not go on
         self.used = self.most_used = self.most_at_once = self.at_once = 0
         self.order: list[str] = []
 
@@ -31,7 +31,9 @@ class Hungry:
         self.order.append(request.task_id)
         self.used, self.at_once = self.used + size, self.at_once + 1
         self.most_used, self.most_at_once = max(self.most_used, self.used), max(self.most_at_once, self.at_once)
-        await anyio.sleep(self.seconds)
+        with anyio.move_on_after(self.seconds):
+            while self.most_at_once != self.enough:
+                await anyio.sleep(0.01)
         self.used, self.at_once = self.used - size, self.at_once - 1
         return Production(artifact_for(request.task_id, request.kind, "42", "script"))
 
@@ -48,7 +50,7 @@ def _world(directory: Path, sizes: list[int]) -> tuple[World, Hungry]:
 def _run(world: World, memory: int, producers: int = 8) -> None:
     async def main() -> None:
         with world.lanes(producers, 2, memory * 2**20) as lanes:
-            with anyio.fail_after(20):
+            with anyio.fail_after(120):
                 await lanes.run()
 
     anyio.run(main)
@@ -63,6 +65,7 @@ def test_tasks_that_need_more_than_half_never_run_two_at_once(tmp_path: Path) ->
 
 def test_with_memory_for_all_they_do_run_at_once(tmp_path: Path) -> None:
     world, producer = _world(tmp_path, [600] * 4)
+    producer.seconds, producer.enough = 20, 4
     _run(world, 2400)
     assert producer.most_at_once == 4
 

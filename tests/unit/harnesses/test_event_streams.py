@@ -112,9 +112,9 @@ def test_a_message_of_very_many_blocks_is_read_in_a_time_that_grows_with_its_siz
     results = [{"type": "tool_result", "tool_use_id": str(i), "content": "x"} for i in range(many)]
     texts = _said(*({"type": "text", "text": "x" * 300} for _ in range(many)))
     output = calls + _line({"type": "user", "message": {"content": results}}) + texts
-    began = time.monotonic()
+    began = time.process_time()
     called, said = ClaudeCodeAgent.steps(object.__new__(ClaudeCodeAgent), output)
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert [call.result for call in called.tool_calls] == ["x"] * many
     assert len(said.message) == 301 * many - 1
 

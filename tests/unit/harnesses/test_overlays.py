@@ -323,7 +323,7 @@ class TestChangedCache:
 
 def test_a_registry_that_says_very_much_is_cut_short_at_once() -> None:
     """Looking for addresses in it takes the square of its length."""
-    began = time.monotonic()
+    began = time.process_time()
     code, summary = npm._error({"error": {"code": "E500", "summary": "a" * 1_000_000}}, b"")
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
     assert (code, len(summary)) == ("E500", 306)

@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Path:
 def run(home: Path, *args: str) -> Run:
     env = {**os.environ, "SECUREBENCH_HOME": str(home), "npm_config_registry": "http://127.0.0.1:9/"}
     argv = [sys.executable, "-m", "securebench", "tools", *args]
-    return subprocess.run(argv, capture_output=True, env=env, text=True, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, env=env, text=True, timeout=180, check=False)
 
 
 def put(home: Path, version: str = "9.9.9") -> str:

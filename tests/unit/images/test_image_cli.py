@@ -21,7 +21,7 @@ def run(home: Path, *args: str, stdin: bytes = b"") -> Run:
     code = "import sys; from securebench.cli import main; sys.argv[0] = 'securebench'; main()"
     argv = [sys.executable, "-c", code, "image", *args]
     env = {**os.environ, "SECUREBENCH_HOME": str(home)}
-    done = subprocess.run(argv, input=stdin, capture_output=True, env=env, timeout=60, check=False)
+    done = subprocess.run(argv, input=stdin, capture_output=True, env=env, timeout=180, check=False)
     return Run(argv, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -167,7 +167,7 @@ def test_an_interrupted_import_leaves_nothing(store: ImageStore, source: str) ->
 def test_a_killed_import_is_invisible_and_swept_by_the_next(store: ImageStore, source: str, step: str) -> None:
     child = multiprocessing.get_context("fork").Process(target=_killed_at, args=(store.root, source, step))
     child.start()
-    child.join(30)
+    child.join(120)
     assert child.exitcode == -signal.SIGKILL
     assert len(list((store.root / "tmp").iterdir())) == 1
     assert store.list() == []
@@ -212,7 +212,7 @@ def test_processes_importing_at_once_do_not_disturb_each_other(store: ImageStore
     for child in children:
         child.start()
     for child in children:
-        child.join(60)
+        child.join(300)
     assert [child.exitcode for child in children] == [0] * 4
     assert sorted(name for image in store.list() for name in image.references) == names
     assert list((store.root / "tmp").iterdir()) == []

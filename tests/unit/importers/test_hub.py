@@ -28,10 +28,12 @@ def run(tmp_path: Path, url: str, source: str, *more: str, target: str = "pack")
         "HF_HOME": str(tmp_path / "cache"),
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_ETAG_TIMEOUT": "60",
+        "HF_HUB_DOWNLOAD_TIMEOUT": "60",
         "no_proxy": "127.0.0.1",
     }
     argv = [sys.executable, "-m", "securebench", "import", "gsm8k", source, "-o", str(tmp_path / target), *more]
-    done = subprocess.run(argv, check=False, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(argv, check=False, env=env, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout + done.stderr
 
 

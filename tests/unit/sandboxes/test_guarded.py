@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -244,9 +245,18 @@ anyio.run(main)
 """
 
 
-def test_killed_engine_takes_everything_along() -> None:
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place where no other engine of this host cleans up."""
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        yield Path(place)
+
+
+def test_killed_engine_takes_everything_along(temporary: Path) -> None:
     marker = f"84.{time.time_ns()}"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(temporary)}
     with subprocess.Popen([sys.executable, "-c", ENGINE, marker], env=env, stdout=subprocess.PIPE) as engine:
         assert engine.stdout is not None
         assert engine.stdout.readline() == b"started\n"

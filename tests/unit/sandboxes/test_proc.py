@@ -15,22 +15,22 @@ from securebench.errors import InfrastructureError
 
 def test_tool_gets_input_and_gives_output() -> None:
     async def main() -> None:
-        done = await run_tool(["cat"], 10, stdin=b"x" * 3_000_000)
+        done = await run_tool(["cat"], 60, stdin=b"x" * 3_000_000)
         assert (done.status, len(done.stdout), done.ok) == (0, 3_000_000, True)
 
     anyio.run(main)
 
 
 def test_tool_reports_status_and_signal() -> None:
-    assert anyio.run(run_tool, ["sh", "-c", "echo no >&2; exit 3"], 10).status == 3
-    assert anyio.run(run_tool, ["sh", "-c", "kill -9 $$"], 10).status == -9
+    assert anyio.run(run_tool, ["sh", "-c", "echo no >&2; exit 3"], 60).status == 3
+    assert anyio.run(run_tool, ["sh", "-c", "kill -9 $$"], 60).status == -9
 
 
 def test_tool_that_takes_too_long_is_killed() -> None:
     began = time.monotonic()
-    assert anyio.run(run_tool, ["sleep", "30"], 0.1).status is None
-    assert run_tool_sync(["sleep", "30"], 0.1).status is None
-    assert time.monotonic() - began < 10
+    assert anyio.run(run_tool, ["sleep", "300"], 0.1).status is None
+    assert run_tool_sync(["sleep", "300"], 0.1).status is None
+    assert time.monotonic() - began < 100
 
 
 def test_tool_that_is_missing_is_an_infrastructure_error() -> None:
@@ -106,7 +106,7 @@ def test_cancelled_tool_is_killed_and_reaped() -> None:
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_tool, ["sleep", "57.31"], 30)
+            tasks.start_soon(run_tool, ["sleep", "57.31"], 60)
             while not seen:
                 await anyio.sleep(0.01)
                 seen.extend(ours())

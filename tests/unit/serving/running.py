@@ -32,11 +32,11 @@ class Running:
     def client(self, token: str = TOKEN) -> httpx2.AsyncClient:
         host, port = self.address
         return httpx2.AsyncClient(
-            base_url=f"http://{host}:{port}", headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=20
+            base_url=f"http://{host}:{port}", headers={"Authorization": f"Bearer {token}"}, trust_env=False, timeout=120
         )
 
     def connect(self) -> socket.socket:
-        connection = socket.create_connection(self.address, timeout=10)
+        connection = socket.create_connection(self.address, timeout=60)
         connection.setblocking(False)
         return connection
 

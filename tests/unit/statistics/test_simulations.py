@@ -184,4 +184,4 @@ def test_ten_thousand_tasks_take_a_second_or_two(kind: str) -> None:
     permutation_test(differences)
     paired_difference(differences)
     bootstrap_ratio([(one, 1.0) for one in differences], resamples=1000)
-    assert time.process_time() - began < 5  # about 1.5 on a quiet machine
+    assert time.process_time() - began < 15  # about 1.5 on a quiet machine

@@ -170,12 +170,12 @@ def test_a_local_server_asks_for_no_key() -> None:
 
 def test_models_and_count_tokens() -> None:
     with model_server([], models=["a", "b"]) as server:
-        listed = httpx2.get(server.base_url + "/models", headers={"x-api-key": KEY}, trust_env=False).json()
+        listed = httpx2.get(server.base_url + "/models", headers={"x-api-key": KEY}, trust_env=False, timeout=60).json()
         assert [model["id"] for model in listed["data"]] == ["a", "b"]
         counted = post(server, "/v1/messages/count_tokens", {"model": "m", "messages": [user("x" * 400)]}).json()
         assert counted["input_tokens"] >= 100
         assert post(server, "/v1/files", {}).status_code == 404
-        assert httpx2.head(server.url, headers={"x-api-key": KEY}, trust_env=False).status_code == 404
+        assert httpx2.head(server.url, headers={"x-api-key": KEY}, trust_env=False, timeout=60).status_code == 404
 
 
 def test_every_request_is_recorded() -> None:
@@ -275,23 +275,24 @@ def test_usage_can_be_left_out() -> None:
 def test_bodies_that_are_no_object_are_refused(body: bytes) -> None:
     with model_server([Turn("hi")]) as server:
         headers = {"Authorization": f"Bearer {KEY}"}
-        sent = httpx2.post(server.base_url + "/chat/completions", content=body, headers=headers, trust_env=False)
+        url = server.base_url + "/chat/completions"
+        sent = httpx2.post(url, content=body, headers=headers, trust_env=False, timeout=60)
         assert sent.status_code == 400
 
 
 def test_a_slow_conversation_does_not_hold_up_another() -> None:
     def turn(asked: Asked) -> Turn:
-        return Turn("slow", delay=60) if "slow" in asked.text else Turn("quick")
+        return Turn("slow", delay=600) if "slow" in asked.text else Turn("quick")
 
     async def main() -> None:
-        async with serve_model(turn) as server, httpx2.AsyncClient(trust_env=False) as client:
+        async with serve_model(turn) as server, httpx2.AsyncClient(trust_env=False, timeout=60) as client:
 
             async def ask(text: str) -> httpx2.Response:
                 headers = {"Authorization": f"Bearer {KEY}"}
                 body = {"model": "m", "messages": [user(text)]}
                 return await client.post(server.base_url + "/chat/completions", json=body, headers=headers)
 
-            with anyio.fail_after(30):
+            with anyio.fail_after(50):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(ask, "slow")
                     await anyio.sleep(0.05)
@@ -312,7 +313,7 @@ def test_an_odd_client_harms_nobody() -> None:
             ):
                 async with await anyio.connect_tcp("127.0.0.1", port) as stream:
                     await stream.send(data)
-            async with httpx2.AsyncClient(trust_env=False) as client:
+            async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
                 sent = await client.get(server.base_url + "/models", headers={"x-api-key": KEY})
                 assert sent.status_code == 200
 
@@ -332,11 +333,12 @@ def test_as_a_process_it_says_where_it_is_and_ends_with_its_stdin(tmp_path: Path
 
         def ask(text: str) -> httpx2.Response:
             body = {"model": where["model"], "messages": [user(text)], "tools": [CHAT_BASH]}
-            return httpx2.post(where["base_url"] + "/chat/completions", json=body, headers=headers, trust_env=False)
+            url = where["base_url"] + "/chat/completions"
+            return httpx2.post(url, json=body, headers=headers, trust_env=False, timeout=60)
 
         assert [ask("paint").status_code, ask("paint").status_code] == [503, 200]
         assert ask("go").json()["usage"]["total_tokens"] == 9
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         assert process.returncode == 0
     recorded = [json.loads(line) for line in record.read_text().splitlines()]
     assert [entry["target"] for entry in recorded] == ["/v1/chat/completions"] * 3

@@ -98,7 +98,7 @@ def test_positive_control_in_one_sandbox_a_program_remembers() -> None:
     source = "import os\nprint(3 if not os.path.exists('/tmp/x') else 11)\nopen('/tmp/x', 'w')"
 
     async def main() -> list[SandboxResult]:
-        spec = SandboxSpec(mounts=(Scratch("/work"),), limits=Limits(wall_seconds=20))
+        spec = SandboxSpec(mounts=(Scratch("/work"),), limits=Limits(wall_seconds=60))
         async with bubblewrap().open(spec) as session:
             return [await session.run(Command(("python3", "-c", source))) for _ in range(2)]
 

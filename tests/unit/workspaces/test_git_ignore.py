@@ -84,7 +84,7 @@ def test_git_agrees_on_anything(
 
 def test_no_name_makes_a_pattern_take_long(tmp_path: Path) -> None:
     rules = IgnoreRules({(): ("*a" * 60 + "b\n").encode() * 20 + ("**/a/" * 30 + "x\n").encode()})
-    started = time.monotonic()
+    started = time.process_time()
     rules.ignored(b"a" * 250, False)
     rules.ignored(b"/".join([b"a"] * 60), False)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20

@@ -21,7 +21,7 @@ from securebench.errors import SandboxError
 from securebench.sandboxes.base import Limits
 
 _PERIOD_US = 100_000
-_REMOVAL_SECONDS = 2.0
+_REMOVAL_SECONDS = 10.0
 _COUNTER_BYTES = 65536
 
 

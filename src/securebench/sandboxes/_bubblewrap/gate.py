@@ -30,7 +30,7 @@ from securebench.errors import SandboxError
 from securebench.sandboxes._bubblewrap.args import Descriptors
 from securebench.sandboxes._launch.client import Program, memory_file, spawn
 
-_SETUP_SECONDS = 20.0
+_SETUP_SECONDS = 60.0
 _END_SECONDS = 30.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CHILD = re.compile(rb'"child-pid": (\d+)')

@@ -16,7 +16,7 @@ from securebench.errors import SandboxUnavailable
 from securebench.sandboxes._bubblewrap.cgroups import find_controllers
 from securebench.sandboxes._bubblewrap.identity import Identity
 
-_TOOL_SECONDS = 10.0
+_TOOL_SECONDS = 60.0
 INSTALL_BWRAP = "Install bubblewrap: sudo apt-get install bubblewrap (or the same package of your distribution)."
 
 

@@ -47,7 +47,7 @@ async def probe_bubblewrap() -> tuple[Host | None, Capabilities]:
         return None, Capabilities(usable=False, guarantees=frozenset(), findings=(finding,), fingerprint={})
     fingerprint = _fingerprint(host)
     try:
-        seen = await run_direct(host, SandboxSpec(limits=Limits(wall_seconds=10)), _sh(_LOOK), frozenset())
+        seen = await run_direct(host, SandboxSpec(limits=Limits(wall_seconds=60)), _sh(_LOOK), frozenset())
     except InfrastructureError as error:
         finding = Finding("sandbox", ok=False, detail=str(error), remedy=remedy_for(str(error)))
         return host, Capabilities(usable=False, guarantees=frozenset(), findings=(finding,), fingerprint=fingerprint)
@@ -99,7 +99,7 @@ async def _memory(host: Host) -> Finding:
     name = "hard memory limit"
     if controllers is None:
         return Finding(name, ok=False, detail="no control group can be made here", remedy=_DELEGATE)
-    spec = SandboxSpec(limits=Limits(wall_seconds=10, memory=16 * MIB, tmp=64 * MIB))
+    spec = SandboxSpec(limits=Limits(wall_seconds=60, memory=16 * MIB, tmp=64 * MIB))
     try:
         seen = await run_direct(host, spec, _sh(_FILL), frozenset())
     except InfrastructureError as error:

@@ -17,7 +17,7 @@ from securebench.sandboxes.base import Command, PythonProgram, Sandbox, SandboxR
 from securebench.verifiers.rooms.codec import MAX_FRAME, CodecError, Frames, frame
 
 _CHUNK = 1 << 18
-_LAST_SECONDS = 2.0
+_LAST_SECONDS = 10.0
 
 
 class RoomEnded(Exception):

@@ -15,7 +15,7 @@ LIMITS = {
     "disk": 16 * 2**20,
 }
 
-HELD = "\nprint(@REACHED@, flush=True)\nimport time\ntime.sleep(0.25)"
+HELD = "\nprint(@REACHED@, flush=True)\nimport time\ntime.sleep(1)"
 
 
 def _attack(name: str, resource: str, source: str, **limits: float) -> Attack:
@@ -64,7 +64,7 @@ ATTACKS = [
     _attack(
         "memory-children",
         "memory",
-        "import os, time\nfor _ in range(4):\n    if not os.fork():\n        x = bytearray(80 << 20)\n        for i in range(0, len(x), 4096): x[i] = 1\n        time.sleep(1); os._exit(0)\ntime.sleep(0.3)"
+        "import os, time\nr, w = os.pipe()\nfor _ in range(4):\n    if not os.fork():\n        x = bytearray(80 << 20)\n        for i in range(0, len(x), 4096): x[i] = 1\n        os.write(w, b'.'); time.sleep(3); os._exit(0)\nos.close(w)\nfor _ in range(4): assert os.read(r, 1)"
         + HELD,
     ),
     _attack("cpu-loop", "cpu", "import time\nwhile time.process_time() < 1.6: pass\nprint(@REACHED@)"),
@@ -93,35 +93,35 @@ ATTACKS = [
         "cpu",
         "import os, time\nif not os.fork():\n    while time.process_time() < 1.6: pass\n    os._exit(0)\nos.wait()\nprint(@REACHED@)",
     ),
-    _attack("wall-sleep", "wall", "import time\ntime.sleep(3.5)\nprint(@REACHED@)", wall=1.0),
+    _attack("wall-sleep", "wall", "import time\ntime.sleep(7)\nprint(@REACHED@)", wall=1.0),
     _attack(
         "wall-ignored-signals",
         "wall",
-        "import signal, time\nfor s in range(1, 32):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\ntime.sleep(3.5)\nprint(@REACHED@)",
+        "import signal, time\nfor s in range(1, 32):\n    try: signal.signal(s, signal.SIG_IGN)\n    except (OSError, ValueError): pass\ntime.sleep(7)\nprint(@REACHED@)",
         wall=1.0,
     ),
     _attack(
         "wall-swallowed-exceptions",
         "wall",
-        "import time\nend = time.time() + 3.5\nwhile time.time() < end:\n    try: time.sleep(0.1)\n    except BaseException: pass\nprint(@REACHED@)",
+        "import time\nend = time.time() + 7\nwhile time.time() < end:\n    try: time.sleep(0.1)\n    except BaseException: pass\nprint(@REACHED@)",
         wall=1.0,
     ),
     _attack(
         "wall-closed-streams",
         "wall",
-        "import os, time\nfd = os.dup(1)\nfor n in (0, 1, 2): os.close(n)\ntime.sleep(3.5)\nos.write(fd, @REACHED@.encode())",
+        "import os, time\nfd = os.dup(1)\nfor n in (0, 1, 2): os.close(n)\ntime.sleep(7)\nos.write(fd, @REACHED@.encode())",
         wall=1.0,
     ),
     _attack(
         "wall-daemon",
         "wall",
-        "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\ntime.sleep(3.5)\nos.write(1, @REACHED@.encode())",
+        "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\ntime.sleep(7)\nos.write(1, @REACHED@.encode())",
         wall=1.0,
     ),
     _attack(
         "wall-lock",
         "wall",
-        "import threading\nl = threading.Lock(); l.acquire()\nl.acquire(timeout=3.5)\nprint(@REACHED@)",
+        "import threading\nl = threading.Lock(); l.acquire()\nl.acquire(timeout=7)\nprint(@REACHED@)",
         wall=1.0,
     ),
     _attack(
@@ -134,7 +134,7 @@ ATTACKS = [
     _attack(
         "processes",
         "pids",
-        "import os, time\nfor _ in range(48):\n    if not os.fork(): time.sleep(1.2); os._exit(0)" + HELD,
+        "import os, time\nfor _ in range(48):\n    if not os.fork(): time.sleep(3); os._exit(0)" + HELD,
     ),
     _attack("open-files", "open_files", "import os\nx = [os.open('.', os.O_RDONLY) for _ in range(200)]" + HELD),
     _attack("open-files-dup", "open_files", "import os\nx = [os.dup(1) for _ in range(200)]" + HELD),

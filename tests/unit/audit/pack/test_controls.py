@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,11 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 
 def children() -> set[str]:
-    lists = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return {pid for listed in lists for pid in listed.read_text().split()}
+    found: set[str] = set()
+    for listed in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            found.update(listed.read_text().split())
+    return found
 
 
 def check(directory: Path) -> ControlReport:
@@ -58,7 +62,7 @@ def test_a_broken_pack_is_refused_and_no_helper_remains(tmp_path: Path, monkeypa
     before = children()
     with pytest.raises(PackError, match=r"tasks\.jsonl:10"):
         check(directory)
-    assert children() == before
+    assert children() <= before
 
 
 def test_a_helper_that_fails_is_not_taken_for_a_clean_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
