@@ -28,7 +28,8 @@ _NUMBER = struct.Struct(">Q")
 _FLOAT = struct.Struct(">d")
 _COMPLEX = struct.Struct(">dd")
 
-_SINGLES = {b"N": None, b"T": True, b"F": False, b".": Ellipsis, b"!": NotImplemented}
+_SINGLES = {ord("N"): None, ord("T"): True, ord("F"): False, ord("."): Ellipsis, ord("!"): NotImplemented}
+_INTEGER, _TEXT = b"IS"
 _TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
 _TYPE_NAMES = {id(value): name for name, value in _TYPES.items()}
 
@@ -98,6 +99,53 @@ def encode(value: Any, keep: Keep = refuse) -> bytes:
     return data
 
 
+def _sized(tag: bytes, data: bytes) -> bytes:
+    return tag + _LENGTH.pack(len(data)) + data
+
+
+def _integer(value: int) -> bytes:
+    length = int.bit_length(value) // 8 + 1
+    if length > MAX_INTEGER:
+        raise CodecError("an integer has too many digits")
+    return b"I" + _LENGTH.pack(length) + int.to_bytes(value, length, "big", signed=True)
+
+
+def _text(value: str) -> bytes:
+    return _sized(b"S", str.encode(value, "utf-8", "surrogatepass"))
+
+
+def _leaf(value: Any, cls: type) -> Optional[bytes]:  # noqa: UP045
+    """A value that holds no others; None for one that may. The most frequent kinds come first."""
+    if cls is int or (cls is not bool and issubclass(cls, int)):
+        return _integer(value)
+    if issubclass(cls, str):
+        return _text(value)
+    if issubclass(cls, float):
+        return b"D" + _FLOAT.pack(value)
+    if value is True:
+        return b"T"
+    if value is False:
+        return b"F"
+    if value is None:
+        return b"N"
+    if value is Ellipsis:
+        return b"."
+    if value is NotImplemented:
+        return b"!"
+    if issubclass(cls, (list, tuple, dict, set, frozenset)):
+        return None
+    if issubclass(cls, complex):
+        exact = complex.__pos__(value)
+        return b"C" + _COMPLEX.pack(exact.real, exact.imag)
+    if issubclass(cls, bytes):
+        return _sized(b"B", bytes.__getitem__(value, slice(None)))
+    if issubclass(cls, bytearray):
+        return _sized(b"A", bytes(memoryview(value)))
+    if cls is range:
+        return b"G" + b"".join([_integer(part) for part in (value.start, value.stop, value.step)])
+    return None
+
+
 class _Encoder:
     def __init__(self, keep: Keep) -> None:
         self.keep = keep
@@ -105,56 +153,27 @@ class _Encoder:
         self.items = 0
         self.size = 0
 
-    def put(self, *parts: bytes) -> None:
-        for part in parts:
-            self.size += len(part)
-            self.parts.append(part)
+    def put(self, data: bytes) -> None:
+        self.size += len(data)
+        self.parts.append(data)
         if self.size > MAX_FRAME:
             raise CodecError("larger than a frame may be")
-
-    def sized(self, tag: bytes, data: bytes) -> None:
-        self.put(tag, _LENGTH.pack(len(data)), data)
-
-    def text(self, value: str) -> None:
-        self.sized(b"S", str.encode(value, "utf-8", "surrogatepass"))
-
-    def integer(self, value: int) -> None:
-        length = int.bit_length(value) // 8 + 1
-        if length > MAX_INTEGER:
-            raise CodecError("an integer has too many digits")
-        self.sized(b"I", int.to_bytes(value, length, "big", signed=True))
 
     def count(self, tag: bytes, number: int) -> None:
         self.items += number
         if self.items > MAX_ITEMS:
             raise CodecError("too many items")
-        self.put(tag, _LENGTH.pack(number))
+        self.put(tag + _LENGTH.pack(number))
 
     def add(self, value: Any, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise CodecError("nested too deeply")
         cls = type(value)
-        if value is None or value is True or value is False or value is Ellipsis or value is NotImplemented:
-            self.put(next(tag for tag, single in _SINGLES.items() if single is value))
-        elif issubclass(cls, str):
-            self.text(value)
-        elif issubclass(cls, int):
-            self.integer(value)
-        elif issubclass(cls, float):
-            self.put(b"D", _FLOAT.pack(value))
-        elif issubclass(cls, complex):
-            exact = complex.__pos__(value)
-            self.put(b"C", _COMPLEX.pack(exact.real, exact.imag))
-        elif issubclass(cls, bytes):
-            self.sized(b"B", bytes.__getitem__(value, slice(None)))
-        elif issubclass(cls, bytearray):
-            self.sized(b"A", bytes(memoryview(value)))
-        elif cls is range:
-            self.put(b"G")
-            for part in (value.start, value.stop, value.step):
-                self.integer(part)
-        else:
+        data = _leaf(value, cls)
+        if data is None:
             self.container(value, cls, depth)
+        else:
+            self.put(data)
 
     def container(self, value: Any, cls: type, depth: int) -> None:
         if issubclass(cls, list):
@@ -172,18 +191,14 @@ class _Encoder:
                 self.add(key, depth + 1)
                 self.add(item, depth + 1)
         elif issubclass(cls, type) and id(value) in _TYPE_NAMES:
-            self.put(b"Y")
-            self.text(_TYPE_NAMES[id(value)])
+            self.put(b"Y" + _text(_TYPE_NAMES[id(value)]))
         elif cls is Opaque:
-            self.put(b"O")
-            self.text(value.side)
-            self.put(_NUMBER.pack(value.number))
-            self.text(value.kind)
+            self.put(b"O" + _text(value.side) + _NUMBER.pack(value.number) + _text(value.kind))
             self.names(value.names)
         elif cls is Thrown:
             self.put(b"X")
             self.names(value.names)
-            self.text(value.message)
+            self.put(_text(value.message))
             self.add(value.arguments, depth + 1)
         elif cls is ThrownType:
             self.put(b"Q")
@@ -194,7 +209,7 @@ class _Encoder:
     def names(self, names: tuple[str, ...]) -> None:
         self.count(b"U", len(names))
         for name in names:
-            self.text(name)
+            self.put(_text(name))
 
     def sequence(self, tag: bytes, items: Any, depth: int) -> None:
         self.count(tag, len(items))
@@ -230,7 +245,11 @@ class _Decoder:
         return part
 
     def length(self) -> int:
-        return int(_LENGTH.unpack(self.raw(4))[0])
+        place = self.place
+        if place + 4 > len(self.data):
+            raise CodecError("the bytes end too early")
+        self.place = place + 4
+        return _LENGTH.unpack_from(self.data, place)[0]  # type: ignore[no-any-return]
 
     def count(self) -> int:
         number = self.length()
@@ -266,7 +285,14 @@ class _Decoder:
     def take(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
             raise CodecError("nested too deeply")
-        tag = self.raw(1)
+        place = self.place
+        if place >= len(self.data):
+            raise CodecError("the bytes end too early")
+        tag, self.place = self.data[place], place + 1
+        if tag == _INTEGER:
+            return self.integer()
+        if tag == _TEXT:
+            return self.text_body()
         if tag in _SINGLES:
             return _SINGLES[tag]
         reader = _READERS.get(tag)
@@ -334,23 +360,24 @@ class _Decoder:
         return self.find(ThrownType(names))
 
 
-_READERS: dict[bytes, Callable[[_Decoder, int], Any]] = {
-    b"S": lambda d, _: d.text_body(),
-    b"I": lambda d, _: d.integer(),
-    b"D": lambda d, _: _FLOAT.unpack(d.raw(8))[0],
-    b"C": lambda d, _: complex(*_COMPLEX.unpack(d.raw(16))),
-    b"B": lambda d, _: d.raw(d.length()),
-    b"A": lambda d, _: bytearray(d.raw(d.length())),
-    b"G": lambda d, _: d.span(),
-    b"L": lambda d, depth: d.sequence(depth),
-    b"U": lambda d, depth: tuple(d.sequence(depth)),
-    b"E": lambda d, depth: d.unique(depth, set),
-    b"Z": lambda d, depth: d.unique(depth, frozenset),
-    b"M": lambda d, depth: d.mapping(depth),
-    b"Y": lambda d, _: d.builtin(),
-    b"O": lambda d, _: d.opaque(),
-    b"X": lambda d, depth: d.thrown(depth),
-    b"Q": lambda d, _: d.thrown_type(),
+_READERS: dict[int, Callable[[_Decoder, int], Any]] = {
+    ord(tag): reader
+    for tag, reader in {
+        "D": lambda d, _: _FLOAT.unpack(d.raw(8))[0],
+        "C": lambda d, _: complex(*_COMPLEX.unpack(d.raw(16))),
+        "B": lambda d, _: d.raw(d.length()),
+        "A": lambda d, _: bytearray(d.raw(d.length())),
+        "G": lambda d, _: d.span(),
+        "L": lambda d, depth: d.sequence(depth),
+        "U": lambda d, depth: tuple(d.sequence(depth)),
+        "E": lambda d, depth: d.unique(depth, set),
+        "Z": lambda d, depth: d.unique(depth, frozenset),
+        "M": lambda d, depth: d.mapping(depth),
+        "Y": lambda d, _: d.builtin(),
+        "O": lambda d, _: d.opaque(),
+        "X": lambda d, depth: d.thrown(depth),
+        "Q": lambda d, _: d.thrown_type(),
+    }.items()
 }
 
 
