@@ -71,7 +71,7 @@ class HttpConnection:
 
     async def head(self) -> h11.Request | None:
         """The head of the next request, None where the connection ends or takes too long. Raises
-        h11.RemoteProtocolError for what is none."""
+        h11.RemoteProtocolError for what is none or is too large, also where it came all at once."""
         if not self._http.trailing_data[0]:
             with anyio.move_on_after(self._limits.idle_seconds) as idle:
                 await anyio.wait_readable(self.socket)
@@ -80,6 +80,8 @@ class HttpConnection:
         with anyio.move_on_after(self._limits.head_seconds):
             event = await self.event()
             if isinstance(event, h11.Request):
+                if sum(len(name) + len(value) + 4 for name, value in event.headers) > self._limits.head_bytes:
+                    raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
                 return event
         return None
 

@@ -202,6 +202,8 @@ def suggest(key: str, known: Iterable[str]) -> str:
     at = bisect.bisect_left(names, key)
     if names[at : at + 1] == [key]:
         return " (it belongs to another version or kind of this section)"
+    if alike := next((name for name in names if name.casefold() == key.casefold()), None):
+        return f" (did you mean {alike!r}?)"
     near = names[max(0, at - _COMPARED) : at + _COMPARED]
     close = difflib.get_close_matches(key, near, n=1, cutoff=0.7)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -157,6 +157,45 @@ def test_a_cluster_is_asked_for_the_processors_that_attempts_count_for(
     assert grows.asked == [{"verify": 4, "produce": 2}, {}]  # one that runs, and a quarter for each that waits
 
 
+# -- who is missing -------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_without_nodes_says_once_that_one_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grows = Grows(monkeypatch)
+    monkeypatch.setattr(opening, "_NOBODY_SECONDS", 0.05)
+    anyio.run(grows.watch, cluster(tmp_path, 0), False)
+    assert grows.notices == ["the cluster has no node yet; one is waited for, for 300 s"]
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [("both", []), ("verify", []), ("produce", ["verify"])],
+)
+def test_a_role_is_missing_where_no_node_has_it_not_where_one_is_slow_to_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str, told: list[str]
+) -> None:
+    grows = Grows(monkeypatch)
+    grows.nodes = [RayNode("1", "n", label, 1.0)]
+
+    async def never(*_: Any) -> str:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(_Watch, "_serve", never)
+    notices: list[str] = []
+
+    async def run() -> None:
+        nodes = cluster(tmp_path, 0, roles=("verify",))
+        watch = await grows.watch(nodes, found=True)
+        nodes._notice = notices.append  # type: ignore[method-assign]
+        nodes.tell_missing(watch.promised)
+
+    anyio.run(run)
+    assert [role for role in ("produce", "verify") for said in notices if f"may {role}" in said] == told
+
+
 # -- which nodes ----------------------------------------------------------------------------------------------------
 
 
@@ -314,8 +353,35 @@ def test_who_is_looked_at_is_who_auto_means(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     assert on_ray._resolved("auto") == "10.0.0.1:6379"
     assert on_ray._resolved("10.0.0.2:1") == "10.0.0.2:1"
-    with pytest.raises(InfrastructureError, match="no Ray cluster answers"):
-        on_ray._resolved("nonsense")
+
+
+@pytest.mark.parametrize("address", ["lcoal", "", "http://x", "127.0.0.1", "ray://10.0.0.1", "10.0.0.1:6379/x"])
+def test_what_is_no_address_is_the_operators_mistake(address: str) -> None:
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        on_ray._resolved(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["10.0.0.1:6379", "head.cluster_1.local:6379", "[::1]:6379", "ray://h:10001", "auto"]
+)
+def test_addresses_have_this_form(address: str) -> None:
+    assert on_ray._ADDRESS.fullmatch(address)
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        ("RPC error: InvalidAuthToken: x", "it has another one than RAY_AUTH_TOKEN"),
+        (
+            "Token authentication is on but no authentication token was found. Please ...",
+            "without its token: put it into",
+        ),
+        ("no route", "is it running"),
+    ],
+)
+def test_why_a_cluster_does_not_answer_is_said_in_a_line(said: str, means: str) -> None:
+    need_ray()
+    assert means in str(on_ray._no_answer(on_ray.require_ray(), "10.0.0.1:1", said))
 
 
 def test_an_address_of_rays_client_without_it_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

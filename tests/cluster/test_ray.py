@@ -238,6 +238,7 @@ def test_a_node_that_joins_gets_work_and_nodes_that_leave_do_not_end_the_run(wor
         assert len(errors) <= 4, "only what they had begun"
         assert all("was lost while it produced" in message for message in errors)
         assert names(found[-10:], "produce") <= names(found, "produce") - before
+        json.loads((directory / "stdout").read_text())  # and nothing of Ray's own
     finally:
         world.kill("n4")
 

@@ -519,17 +519,11 @@ def test_server_that_can_judge_no_more_ends_and_says_why(tmp_path: Path) -> None
 # -- as documented -------------------------------------------------------------------------------------------------
 
 DOC = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
-SQUARES = {
-    "id": "sum-of-squares",
-    "family": "code_completion",
-    "input": {"prompt": "def squares(n):\n", "language": "python", "entry_point": "squares"},
-    "eval": {"tests": {"source": "cases", "cases": [{"args": [3], "expected": 14}, {"args": [4], "expected": 30}]}},
-}
 
 
 def test_example_of_the_documentation_runs(tmp_path: Path) -> None:
     need_bubblewrap()
-    make_pack(tmp_path / "pack", [SQUARES])
+    assert securebench("init", tmp_path / "my-pack").code == 0
     shell, program = (re.search(rf"```{kind}\n(.*?)```", DOC, re.DOTALL) for kind in ("sh", "python"))
     assert shell is not None
     assert program is not None

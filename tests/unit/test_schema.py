@@ -135,6 +135,10 @@ def test_suggestion_among_very_many_names_takes_no_time() -> None:
     assert min(took) < 0.3
 
 
+def test_a_name_in_other_letters_is_suggested_first() -> None:
+    assert suggest("humaneval/0", ["HumanEval/90", "HumanEval/0", "humaneval/1"]) == " (did you mean 'HumanEval/0'?)"
+
+
 @pytest.mark.parametrize(
     "key, hint", [("pth", "path"), ("mont", "mount"), ("readonly", "read_only"), ("zzz", None), ("", None)]
 )

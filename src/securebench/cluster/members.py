@@ -4,7 +4,7 @@ back with evidence that is checked before anything is made of it."""
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -262,9 +262,11 @@ class Cluster:
         """Roles that the run needs and nobody is there for."""
         return [role for role in self._roles if not self.placement.is_there_to(role)]
 
-    def tell_missing(self) -> None:
-        """Before anything is paid for."""
+    def tell_missing(self, promised: Collection[str] = ()) -> None:
+        """Before anything is paid for; but for roles of nodes that only have to begin."""
         for role in self.missing:
+            if role in promised:
+                continue
             wait = f"what waits for one is an error after {self._patience:.0f} s"
             self._notice(f"no node is there yet that may {role} (label securebench.role); {wait}")
 

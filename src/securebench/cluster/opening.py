@@ -36,6 +36,7 @@ _LOOK_SECONDS = 1.0
 _GONE_SECONDS = 60.0  # without an answer of the cluster's own head
 _FIRST_SECONDS = 300.0
 _HELD_SECONDS = 20.0
+_NOBODY_SECONDS = 3.0  # before it is said that there is no node at all
 _RELEASE_SECONDS = 2.5 * on_ray.ANSWER_SECONDS  # for what is being asked, and for asking for nothing
 _ROLE = "its label securebench.role is {!r}, and roles are produce, verify and both; without the label it is both"
 _WAITS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # before a node that failed is tried again
@@ -73,7 +74,7 @@ async def open_cluster(
             except InfrastructureError as error:
                 raise watch.refusal or error from None
             watch.found = True
-            cluster.tell_missing()
+            cluster.tell_missing(watch.promised)
             yield cluster, first
             tasks.cancel_scope.cancel()
 
@@ -119,7 +120,7 @@ class _Watch:
     ) -> None:
         self._ray, self._cluster, self._notice, self._autoscale = ray, cluster, notice, autoscale
         self._attended: set[str] = set()
-        self._living: set[str] = set()
+        self._living: dict[str, on_ray.RayNode] = {}
         self._refused: set[str] = set()
         self._held: set[str] = set()
         self._asked: dict[str, int] = {}  # processors by role, of a cluster that can grow: what it was told last
@@ -128,6 +129,12 @@ class _Watch:
         self._deaf: str | None = None  # why it did not take what it was told last
         self.found = False  # a node that is useful
         self.refusal: SecureBenchError | None = None  # the last thing that kept a node out
+
+    @property
+    def promised(self) -> set[str]:
+        """Roles of nodes that are there, or on their way."""
+        roles = {node.role for node in self._living.values() if node.id not in self._refused}
+        return set(ROLES) if "both" in roles else roles
 
     async def run(self, tasks: TaskGroup) -> None:
         try:
@@ -138,7 +145,8 @@ class _Watch:
                     await on_ray.abandonable(partial(self._tell, {}))
 
     async def _run(self, tasks: TaskGroup) -> None:
-        last = anyio.current_time()
+        began = last = anyio.current_time()
+        alone = False  # and it was said
         while True:
             nodes = await on_ray.seen_nodes(self._ray)
             if nodes is None:
@@ -149,7 +157,10 @@ class _Watch:
                     return
             else:
                 last = anyio.current_time()
-                self._living = {node.id for node in nodes}
+                self._living = {node.id: node for node in nodes}
+                if not (nodes or alone or self.found) and last - began > _NOBODY_SECONDS:
+                    alone = True
+                    self._notice(f"the cluster has no node yet; one is waited for, for {_FIRST_SECONDS:.0f} s")
                 for node in nodes:
                     if node.id not in self._attended:
                         self._attended.add(node.id)

@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import logging
 import os
+import re
 import secrets
 import socket
 import sys
@@ -37,6 +38,7 @@ _OTHER = {"produce": "verify", "verify": "produce"}
 _MODE, _TOKEN, _TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
 _LOOPBACK = "127.0.0.1"
 _CLIENT = "ray://"
+_ADDRESS = re.compile(r"auto|(ray://)?(\[[0-9a-fA-F:.%]+\]|[\w.-]+):\d{1,5}", re.ASCII)
 _CHUNK = 1024 * 1024
 _PENDING = 4 * _CHUNK
 _PROBE_SECONDS = 40.0
@@ -121,8 +123,10 @@ def _authenticated(mode: str, *, local: bool) -> Iterator[None]:
 
 
 def _connect(ray: Any, address: str | None) -> None:
-    from ray._private import services
+    from ray._private import services, worker
 
+    # Its thread for what goes wrong elsewhere writes to our standard output, whatever it is told about logs.
+    worker.listen_error_messages = lambda *_: None
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error", "configure_logging": False}
     if address is not None:
         ray.init(address=address, namespace=f"securebench-{secrets.token_hex(8)}", **options)
@@ -158,15 +162,22 @@ def _remove_session(session: Path) -> None:
 
 
 def _no_answer(ray: Any, address: str | None, error: object) -> InfrastructureError:
+    where = f"no Ray cluster answers at {address or 'this machine'}"
+    if re.search(r"InvalidAuthToken|Unauthenticated|UNAUTHENTICATED", str(error)):
+        return InfrastructureError(f"{where} to this token: it has another one than {_TOKEN} or ~/.ray/auth_token")
+    if "authentication token was found" in str(error):
+        return InfrastructureError(f"{where} without its token: put it into {_TOKEN} or ~/.ray/auth_token")
     return InfrastructureError(
-        f"no Ray cluster answers at {address or 'this machine'}: {error}; is it running, is its token in "
-        f"{_TOKEN} or ~/.ray/auth_token, and is its Ray {ray.__version__}?"
+        f"{where}: {error}; is it running, is its token in {_TOKEN} or ~/.ray/auth_token, and is its Ray "
+        f"{ray.__version__}?"
     )
 
 
 def _resolved(address: str) -> str:
     """The address that is really meant, so that who is looked at is who is used. Raises ConfigError,
     InfrastructureError."""
+    if not _ADDRESS.fullmatch(address):
+        raise ConfigError(f"{address!r} is no address of a cluster: it is HOST:PORT, ray://HOST:PORT or auto")
     ray = require_ray()
     from ray._private import services
 

@@ -17,9 +17,9 @@ _ASSURANCES = {
 }
 
 
-def not_proven(lines: Lines, key: KeyFacts | None, interrupted: bool) -> list[str]:
+def not_proven(lines: Lines, key: KeyFacts | None) -> list[str]:
     """One sentence each, the particular ones first."""
-    return [*_who(key), *_what(lines, interrupted), *_how(lines), *_ever(lines)]
+    return [*_who(key), *_what(lines), *_how(lines), *_ever(lines)]
 
 
 def _who(key: KeyFacts | None) -> Iterator[str]:
@@ -31,13 +31,13 @@ def _who(key: KeyFacts | None) -> Iterator[str]:
         yield f"who made this run: {key.id} is not among the keys you trust"
 
 
-def _what(lines: Lines, interrupted: bool) -> Iterator[str]:
+def _what(lines: Lines) -> Iterator[str]:
     plan = lines.plan
     if plan.filters:
         yield (
             f"a score on the whole of {plan.benchmark.id}: only {len(plan.tasks)} tasks were chosen ({_filters(lines)})"
         )
-    if interrupted or lines.missing:
+    if lines.missing:
         yield f"how the {lines.missing} planned attempts without a record would have come out"
     faults = lines.counts["error"] - lines.superseded
     if faults > 0:

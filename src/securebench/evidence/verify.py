@@ -132,7 +132,7 @@ def verify_run(
         sum(count for (_, severity), count in findings.unlisted.items() if severity is Severity.ERROR),
         facts,
         key,
-        tuple(not_proven(lines, key, bool(interrupted))),
+        tuple(not_proven(lines, key)),
         lines.plan,
     )
 

@@ -24,6 +24,7 @@ from securebench._leftovers import staging_directory
 from securebench.candidates.store import CandidateStore
 from securebench.engine.attempt import Attempt, AttemptContext
 from securebench.engine.court import open_court
+from securebench.errors import ConfigError
 from securebench.families.base import CandidateKind
 from securebench.families.registry import FAMILIES
 from securebench.grading.results import Candidate, sample_line, verdict
@@ -40,9 +41,9 @@ _WAITING = 64  # calls of `agrade` under way at once, each in a thread
 
 
 def grade(task: SecureBenchTask, candidate: Candidate) -> VerificationResult:
-    """The verdict on one candidate. Raises ConfigError for what is no candidate of this task, and for a task that needs
-    a model judge, which only a `Grader` with a config has; SandboxUnavailable and AuditFailed where it cannot be judged
-    here; InfrastructureError where the host or the pack failed."""
+    """The verdict on one candidate. Raises ConfigError for what is no candidate of this task, or no compiled task, and
+    for a task that needs a model judge, which only a `Grader` with a config has; SandboxUnavailable and AuditFailed where
+    it cannot be judged here; InfrastructureError where the host or the pack failed."""
     future = _here(os.getpid()).submit(task, candidate)
     try:
         return future.result()
@@ -99,6 +100,11 @@ class _Here:
             self._open.close()
 
     def submit(self, task: SecureBenchTask, candidate: Candidate) -> Future[VerificationResult]:
+        if not isinstance(task, SecureBenchTask):
+            raise ConfigError(
+                "a task is one of compile_benchmark_pack(load_benchmark_pack(manifest, tasks)); "
+                "a Grader(pack) takes the names of tasks"
+            )
         line = sample_line(task.id, CandidateKind(task.candidate_kind), candidate)
         return self._portal.start_task_soon(self._grade, self._context(task), task, line)
 

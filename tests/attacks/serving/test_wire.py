@@ -75,6 +75,12 @@ def test_what_is_no_request_is_refused_and_its_connection_ended(server: Served, 
     assert TOKEN.encode() not in answer
 
 
+def test_a_head_that_is_too_large_is_refused_also_where_it_comes_all_at_once(server: Served) -> None:
+    for size, expected in ((1000, 200), (40_000, 431)):
+        answer = server.raw(f"GET /readyz HTTP/1.1\r\n{HEAD}X: {'y' * size}\r\nConnection: close\r\n\r\n".encode())
+        assert status(answer) == expected
+
+
 def test_second_request_hidden_in_the_first_is_not_answered(server: Served) -> None:
     """Whatever is ambiguous about where a request ends, ends the connection. Control: two plain ones are answered."""
     hidden = f"GET /v1/tasks HTTP/1.1\r\n{HEAD}\r\n"

@@ -344,9 +344,9 @@ def test_a_run_is_not_continued_beside_an_audit_that_was_changed(bench: Path) ->
 def test_attempts_of_a_start_without_an_audit_are_said(bench: Path) -> None:
     plan, digest = load_plan(run(bench))
     lines = Lines(plan, ChainState(digest, 2, 0, ""))
-    assert not any("attack suite" in line for line in not_proven(lines, None, False))
+    assert not any("attack suite" in line for line in not_proven(lines, None))
     lines.audits.update({"sha256:" + "0" * 64: 5, "": 3})
-    assert any("when 3 of the attempts were made" in line for line in not_proven(lines, None, False))
+    assert any("when 3 of the attempts were made" in line for line in not_proven(lines, None))
 
 
 def test_the_backends_of_a_run_are_those_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:

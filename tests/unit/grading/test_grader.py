@@ -506,6 +506,8 @@ def test_single_tasks_are_judged_without_a_grader(code: Path) -> None:
     assert anyio.run(main) == [True, False]
     with pytest.raises(ConfigError, match="holds no candidate"):
         grade(text, {})
+    with pytest.raises(ConfigError, match="a Grader"):
+        grade("square", RIGHT)  # type: ignore[arg-type]
 
 
 def test_hidden_values_are_in_no_result(tmp_path: Path) -> None:

@@ -137,8 +137,6 @@ class _Conversation:
         access = access_of(self._session.accesses, target)
         body = b""
         try:
-            if sum(len(name) + len(value) + 4 for name, value in headers) > self._limits.head_bytes:
-                raise Refused(431, "invalid_request_error", "the headers are too large")
             if access is None:
                 raise Refused(404, "not_found_error", "no provider is served at this path")
             check_upgrade(headers)
