@@ -41,9 +41,9 @@ _WAITING = 64  # calls of `agrade` under way at once, each in a thread
 
 
 def grade(task: SecureBenchTask, candidate: Candidate) -> VerificationResult:
-    """The verdict on one candidate. Raises ConfigError for what is no candidate of this task, or no compiled task, and
-    for a task that needs a model judge, which only a `Grader` with a config has; SandboxUnavailable and AuditFailed where
-    it cannot be judged here; InfrastructureError where the host or the pack failed."""
+    """The verdict on one candidate. Raises ConfigError for what is no candidate of this task, for what is no compiled
+    task, and for one that needs a model judge, which only a `Grader` with a config has; SandboxUnavailable and
+    AuditFailed where it cannot be judged here; InfrastructureError where the host or the pack failed."""
     future = _here(os.getpid()).submit(task, candidate)
     try:
         return future.result()
