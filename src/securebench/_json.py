@@ -31,7 +31,7 @@ def loads(text: str | bytes) -> Json:
     try:
         value: Json = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise JsonError(f"not JSON: {error.msg} at column {error.colno}") from None
+        raise JsonError(f"not JSON: {error.msg} at {_place(text, error.pos)}") from None
     except RecursionError:
         raise JsonError("nested too deeply") from None
     return value
@@ -67,6 +67,14 @@ def dumps(value: Any) -> str:
 def dumps_ascii(value: Any) -> str:
     """The same values in printable ASCII: nothing in it steers a terminal or hides, and it reads back exactly."""
     return _ASCII_ENCODER.encode(value).replace("\x7f", "\\u007f")
+
+
+def _place(text: str, position: int) -> str:
+    """Where an error is, in words; one in the blank rest is where that begins."""
+    position = min(position, len(text.rstrip(" \t\r\n")))
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return f"column {column}" if line == 1 else f"line {line} column {column}"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -205,6 +205,8 @@ def candidate_kinds(pack: BenchmarkPack) -> dict[str, CandidateKind]:
 def find_pack(path: Path) -> tuple[Path, Path]:
     """The manifest and tasks file of a pack given as a directory, as its manifest, or as its tasks. Raises
     PackError."""
+    if path.suffix not in (".yaml", ".jsonl") and not path.exists():
+        raise PackError(f"{path}: no such directory")
     if path.suffix == ".jsonl":
         manifest, tasks = path.with_name("manifest.yaml"), path
     else:

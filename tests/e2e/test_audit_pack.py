@@ -81,7 +81,7 @@ def defects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
         ("constant", "J10", "always returns"),
         ("constant", "P23", "-        found += value"),
         ("exists", "P24", "0% of 4 mutants are noticed"),
-        ("constant", "P02", "knows the 1 examples"),
+        ("constant", "P02", "knows the examples of the prompt (1)"),
         ("constant", "P22", "mutant 1: must fail, but was passed"),
         ("broken", "P20", "must pass, but was failed"),
         ("alone", "P21", "nothing shows"),

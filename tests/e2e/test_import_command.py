@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.workbench import CLI, need_bubblewrap, securebench
+from tests.harbor_tasks import harbor, lay
 from tests.imports import jsonl
 
 GSM = [{"question": f"What is {n} + 1?", "answer": f"Count.\n#### {n + 1}"} for n in range(30, 34)]
@@ -59,11 +60,44 @@ def test_rows_that_are_left_out_are_told_and_make_exit_1(tmp_path: Path) -> None
     assert "left_out: 2" in (tmp_path / "pack/manifest.yaml").read_text()
 
 
+def test_rows_left_out_for_one_reason_are_one_line(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "x.jsonl", [*GSM[:1], *[{"question": "no key"}] * 30, "{"])
+    done = securebench("import", "gsm8k", source, "-o", tmp_path / "pack")
+    assert done.code == 1
+    told = [line for line in done.out.splitlines() if "left out" in line or "more" in line]
+    assert told == [
+        "left out: x.jsonl:2 and 29 more: answer is missing: the row has question",
+        told[-1],
+    ]
+    assert told[-1].startswith("left out: x.jsonl:32: cannot be read: not JSON")
+
+
+def test_commands_that_come_next_are_told(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "x.jsonl", GSM[:1])
+    for options, shown in (([], True), (["--quiet"], False), (["--json"], False)):
+        done = securebench("import", "gsm8k", source, "-o", (target := tmp_path / f"pack{options}"), *options)
+        assert done.code == 0
+        assert (f" validate '{target}'\n" in done.err, f" grade '{target}' SAMPLES" in done.err) == (shown, shown)
+        assert "Next" not in done.out
+        assert ("1 of 1 rows\n" in done.out) is (options != ["--json"])
+
+
+def test_image_that_is_not_here_is_told(tmp_path: Path) -> None:
+    lay(tmp_path / "tasks/plain", harbor("base:1"))
+    done = securebench("import", "harbor", tmp_path / "tasks", "-o", tmp_path / "pack")
+    assert done.code == 0, done.err
+    assert "note: needs the image base:1; " in done.out
+    assert "image import docker-daemon:base:1\n" in done.out
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (["gsm9k", "x.jsonl"], "did you mean 'gsm8k'?"),
         (["gsm8k", "nowhere.jsonl"], "no such file"),
+        (["math", "x.jsonl", "--set", "answers=number"], "error: answers is all or numbers, not 'number'"),
+        (["livecodebench", "x.jsonl", "--set", "seconds=abc"], "error: seconds is a number of seconds, not 'abc'"),
+        (["simpleqa", "x.jsonl", "--prompt", "few-shot-cot"], "simpleqa has no prompt 'few-shot-cot'"),
         (["gsm8k", "x.jsonl", "--set", "seed=1"], "gsm8k has no setting 'seed'"),
         (["gsm8k", "x.jsonl", "--set", "seed"], "--set takes NAME=VALUE"),
         (["gsm8k", "x.jsonl", "--prompt", "cott"], "did you mean 'cot'?"),

@@ -43,7 +43,11 @@ def test_command_can_be_typed(line: str) -> None:
     chosen = find_format(given["format_"])
     prompt = load_prompt(chosen.name, given["variant"], chosen.family)
     assert prompt.wants_examples is (given["examples"] is not None)
-    said = {"image-template": given["image_template"], "repos": given["repos"], "build": given["build"] or None}
+    said = {
+        "image-template": given["image_template"],
+        "repos": given["repos"],
+        "build": "yes" if given["build"] else None,
+    }
     settings = dict(setting.split("=", 1) for setting in given["settings"])
     check_settings(chosen, settings | {name: str(value) for name, value in said.items() if value is not None})
     if given["source"].startswith("hf:"):

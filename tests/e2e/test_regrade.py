@@ -442,7 +442,7 @@ def test_the_table_names_what_changed(texts: Workbench) -> None:
     ("args", "code", "message"),
     [
         (["{run}"], 2, "--pack"),
-        (["{run}", "--pack", "{pack}/nowhere"], 2, "no such file"),
+        (["{run}", "--pack", "{pack}/nowhere"], 2, "nowhere: no such directory"),
         (["{pack}", "--pack", "{pack}"], 2, "holds no run"),
         (["{run}", "--pack", "{pack}", "--task", "aa"], 2, "has no task 'aa'"),
     ],

@@ -136,3 +136,21 @@ def test_row_that_is_not_worth_trusting_is_named(tmp_path: Path, row: dict[str, 
 
 def test_no_run_looks_at_the_files_only(tmp_path: Path) -> None:
     assert securebench("validate", pack(tmp_path, terminal_row("weak.py")), "--no-run").code == 0
+
+
+@pytest.mark.parametrize(
+    ("tests", "why"),
+    [
+        ({"python": "python-that-is-not-there"}, "the suite did not come to its end: tests.python cannot be started: "),
+        ({"source": "command", "command": ["sh", "-c", "echo no make here >&2; exit 2"]}, "exit code 2: no make here"),
+    ],
+)
+def test_gold_patch_whose_tests_cannot_run_is_told_with_why(tmp_path: Path, tests: dict[str, Any], why: str) -> None:
+    row = repo_row()
+    if "source" in tests:
+        del row["eval"]["tests"]
+    row["eval"]["tests"] = row["eval"].get("tests", {}) | tests
+    done = securebench("validate", pack(tmp_path, row))
+    assert done.code == 1
+    assert f"here: {why}" in done.out
+    assert "python-that-is-not-there" not in done.out  # a hidden value of the row

@@ -461,6 +461,8 @@ def test_blank_lines_are_skipped_and_counted_and_the_last_line_needs_no_end(tmp_
 def test_pack_is_found_by_directory_manifest_or_tasks(tmp_path: Path) -> None:
     write_pack(tmp_path, [CHOICE])
     found = tmp_path / "manifest.yaml", tmp_path / "tasks.jsonl"
+    with pytest.raises(PackError, match=r"none: no such directory\Z"):
+        find_pack(tmp_path / "none")
     assert find_pack(tmp_path) == find_pack(found[0]) == find_pack(found[1]) == found
     (tmp_path / "some.jsonl").write_bytes(found[1].read_bytes())
     assert find_pack(tmp_path / "some.jsonl") == (found[0], tmp_path / "some.jsonl")

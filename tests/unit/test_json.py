@@ -46,6 +46,22 @@ def test_anything_else_is_a_json_error(text: str, words: str) -> None:
         _json.loads(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"question": "x"', "column 17"),
+        ('{"question": "x"\n', "column 17"),
+        ('{"question": "x" \r\n\n', "column 17"),
+        ('{\n "a": 1,\n}', "line 3 column 1"),
+        ('{\n "a": x}\n', "line 2 column 7"),
+        ("\n", "column 1"),
+    ],
+)
+def test_place_of_an_error_is_within_what_is_written(text: str, place: str) -> None:
+    with pytest.raises(_json.JsonError, match=f"at {place}$"):
+        _json.loads(text)
+
+
 @pytest.mark.parametrize("data", [b"\xff", b'"\xc3"', b'"\xed\xa0\x80"', "{}".encode("utf-16")])
 def test_bytes_that_are_not_utf8_are_a_json_error(data: bytes) -> None:
     with pytest.raises(_json.JsonError, match="not UTF-8: byte 0x"):

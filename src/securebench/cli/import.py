@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from securebench.importers.base import Format, Request
     from securebench.importers.importing import Import, ImportReport
     from securebench.importers.sources import Source
-    from securebench.records.admissions import Admission, RowAdmission
+    from securebench.records.admissions import Admission
 
 SHOWN = 20
 _PATH = click.Path(path_type=Path)
@@ -128,6 +129,9 @@ def command(
         _print(target, pack, report)
         if admission is not None:
             _print_admission(admission, exclude)
+        _print_images(pack)
+        if not quiet:
+            _print_next(target, checked=admission is not None)
     if admission is not None and any(row.host_errors for row in admission.rows):
         return 3
     return 1 if report.missing or (admission is not None and admission.failing) else 0
@@ -234,34 +238,71 @@ def _report(target: Path, pack: BenchmarkPack, report: ImportReport, admission: 
 
 def _print(target: Path, pack: BenchmarkPack, report: ImportReport) -> None:
     from securebench.cli._text import visible
+    from securebench.importers.importing import rows, together
 
     click.echo(f"{target}: {report.written} of {report.rows} rows")
     click.echo(f"digest {pack.digest}")
-    for one in report.left_out[:SHOWN]:
-        click.echo(visible(f"left out: {one}"))
-    if report.missing > SHOWN:
-        click.echo(f"… and {report.missing - SHOWN} more (--json shows them)")
-    for reason, count in report.reasons.most_common() if report.missing > 1 else ():
-        click.echo(visible(f"{count} rows left out: {reason}"))
-    for one in report.notes[:SHOWN]:
-        click.echo(visible(f"note: {one}"))
-    if len(report.notes) > SHOWN:
-        click.echo(f"… and {len(report.notes) - SHOWN} more notes (--json shows them)")
+    left_out, notes = together(report.left_out), together(report.notes)
+    for line, _ in left_out[:SHOWN]:
+        click.echo(visible(f"left out: {line}"))
+    if more := report.missing - sum(count for _, count in left_out[:SHOWN]):
+        click.echo(f"… and {more} more (--json shows them)")
+    for reason, count in report.reasons.most_common() if len(left_out) > len(report.reasons) else ():
+        click.echo(visible(f"{rows(count)} left out: {reason}"))
+    for line, _ in notes[:SHOWN]:
+        click.echo(visible(f"note: {line}"))
+    if more := sum(count for _, count in notes[SHOWN:]):
+        click.echo(f"… and {more} more notes (--json shows them)")
     if report.renamed:
-        click.echo(f"{report.renamed} rows have another id than in the source, to be safe and unique")
+        click.echo(f"{rows(report.renamed)} with another id than in the source, to be safe and unique")
     if pack.manifest.source is not None and pack.manifest.source.licence is None:
         click.echo("the licence of the source is not known; keep it in the pack with --licence", err=True)
 
 
+def _print_images(pack: BenchmarkPack) -> None:
+    """Say which images the rows need that were not brought in here."""
+    from securebench.cli._text import program, visible
+    from securebench.errors import SecureBenchError
+    from securebench.images import resolve_root
+
+    missing = []
+    for image in sorted({entry.image for entry in pack.entries if entry.image}):
+        try:
+            resolve_root(image)
+        except SecureBenchError:
+            missing.append(image)
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        how = f"{program()} image import docker-daemon:{missing[0]}"
+        click.echo(
+            visible(
+                f"note: needs the image {missing[0]}{more}; unless Docker has it or can pull it, bring it in: {how}"
+            )
+        )
+
+
+def _print_next(target: Path, checked: bool) -> None:
+    """The commands that come next, for people."""
+    from securebench.cli._text import program
+
+    pack = shlex.quote(str(target))
+    click.echo("Next:", err=True)
+    if not checked:
+        click.echo(f"  {program()} validate {pack}", err=True)
+    click.echo(f"  {program()} grade {pack} SAMPLES.jsonl", err=True)
+
+
 def _print_admission(admission: Admission, excluded: bool) -> None:
     from securebench.cli._text import visible
+    from securebench.importers.admission import faults
+    from securebench.importers.importing import rows
 
     counts = admission.counts
     click.echo(f"{counts['admitted']} of {counts['rows']} rows admitted")
     if tried := counts["references_passed"] + counts["references_failed"]:
         click.echo(f"references: {counts['references_passed']} of {tried} pass")
     if counts["without_reference"]:
-        click.echo(f"{counts['without_reference']} rows have no reference, so nothing shows that they can be solved")
+        click.echo(f"{rows(counts['without_reference'])} without a reference, so nothing shows that a solution exists")
     if counts["mutants"]:
         click.echo(f"mutants of references: {counts['mutants_noticed']} of {counts['mutants']} are noticed")
     if admission.constants:
@@ -270,15 +311,8 @@ def _print_admission(admission: Admission, excluded: bool) -> None:
     failing = [row for row in admission.rows if not row.admitted]
     for row in failing[:SHOWN]:
         mark = "excluded" if row.excluded else "not admitted"
-        click.echo(visible(f"{mark}: task {row.id}: {'; '.join(_faults(row))}"))
+        click.echo(visible(f"{mark}: task {row.id}: {'; '.join(faults(row))}"))
     if len(failing) > SHOWN:
         click.echo(f"… and {len(failing) - SHOWN} more (admission.json lists them)")
     if admission.failing and not excluded:
         click.echo("--exclude-failing makes the pack without them")
-
-
-def _faults(row: RowAdmission) -> list[str]:
-    found = [f"the reference: {row.reference}"] if row.reference in ("failed", "error") else []
-    found += [f"passes without work: {name}" for name in row.without_work]
-    found += [f"not judged: {text}" for text in row.pack_errors]
-    return found + [f"not judged, by the host's fault: {text}" for text in row.host_errors]

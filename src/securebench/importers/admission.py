@@ -24,6 +24,7 @@ from securebench.audit.pack.entrants import MUTATED, Entrants
 from securebench.audit.pack.shares import load_with
 from securebench.audit.pack.trials import REFERENCE, Trial, TrialReport, runs_code, try_pack
 from securebench.benchmark_pack import BenchmarkPack, find_pack
+from securebench.errors import ConfigError
 from securebench.families.multiple_choice import right_options
 from securebench.families.registry import FAMILIES
 from securebench.importers.importing import Import, ImportReport
@@ -33,6 +34,7 @@ from securebench.records.record import securebench_digest
 from securebench.verifiers.base import Status
 
 MUTANTS = 4
+SHOWN = 10
 OnRow = Callable[[int, int], None]
 """Called with the rows that were tried in sandboxes, and how many of them there are."""
 _NOT_JUDGED = (str(Status.ERROR), str(Status.PENDING))
@@ -110,11 +112,23 @@ def without_failing(
     """Make the pack in `directory` again without the rows that failed; those of which nothing is known because the host
     failed stay. Raises ConfigError where no row is left."""
     failing = frozenset(row.id for row in admission.failing if not row.host_errors)
+    if len(failing) == len(admission.rows):
+        shown = "\n".join(f"task {row.id}: {'; '.join(faults(row))}" for row in admission.failing[:SHOWN])
+        more = f"\n… and {len(failing) - SHOWN} more" if len(failing) > SHOWN else ""
+        raise ConfigError(f"{job.source.name}: no row is left: none of {len(failing)} was admitted:\n{shown}{more}")
     for entry in directory.iterdir():
         remove_tree(entry) if entry.is_dir() else entry.unlink()
     pack, report = job.write(directory, without=failing)
     rows = tuple(row.model_copy(update={"excluded": row.id in failing}) for row in admission.rows)
     return pack, report, admission.model_copy(update={"rows": rows, "counts": count(rows), "digest": pack.digest})
+
+
+def faults(row: RowAdmission) -> list[str]:
+    """Why a row is not admitted, in words."""
+    found = [f"the reference: {row.reference}"] if row.reference in ("failed", "error") else []
+    found += [f"passes without work: {name}" for name in row.without_work]
+    found += [f"not judged: {text}" for text in row.pack_errors]
+    return found + [f"not judged, by the host's fault: {text}" for text in row.host_errors]
 
 
 async def _tried(pack: BenchmarkPack, entrants: Entrants, workers: int | None, counter: _Counter) -> TrialReport:
@@ -155,8 +169,8 @@ def _code_row(task: str, trials: list[Trial]) -> RowAdmission:
         [trial.name for trial in passed],
         len(mutants),
         sum(trial.held for trial in mutants),
-        [_said(trial) for trial in unknown if not trial.by_host],
-        [_said(trial) for trial in unknown if trial.by_host],
+        _said(trial for trial in unknown if not trial.by_host),
+        _said(trial for trial in unknown if trial.by_host),
     )
 
 
@@ -190,5 +204,9 @@ def _reference(outcomes: list[str]) -> Outcome:
     return "failed" if "failed" in outcomes else "error"
 
 
-def _said(trial: Trial) -> str:
-    return one_line(f"{trial.name}: {trial.message}" if trial.message else trial.name, 500)
+def _said(trials: Iterable[Trial]) -> list[str]:
+    """What trials had to say, once where several say the same."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for trial in trials:
+        names[trial.message].append(trial.name)
+    return [one_line(": ".join(filter(None, (", ".join(named), text))), 500) for text, named in names.items()]

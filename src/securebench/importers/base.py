@@ -175,11 +175,12 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Setting:
     """A setting of a format: what it is about, and what it is unless said otherwise. One that is not `kept` says where
-    something lies on this machine, and stays out of the pack."""
+    something lies on this machine, and stays out of the pack. With `choices` it is one of them."""
 
     about: str
     default: str = ""
     kept: bool = True
+    choices: tuple[str, ...] = ()
 
 
 class Format(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -37,10 +37,25 @@ class LeftOut:
     detail: str = ""
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}: {self.detail}" if self.detail else f"{self.place}: {self.reason}"
+        return f"{self.place}: {self.why}"
+
+    @property
+    def why(self) -> str:
+        return f"{self.reason}: {self.detail}" if self.detail else self.reason
 
     def as_json(self) -> dict[str, Any]:
         return {"file": self.place.file, "line": self.place.line, "reason": self.reason, "detail": self.detail}
+
+
+def together(rows: Iterable[LeftOut]) -> list[tuple[str, int]]:
+    """A line for each thing that is said of rows, with its first place, and of how many it is said."""
+    places: dict[str, list[Place]] = {}
+    for one in rows:
+        places.setdefault(one.why, []).append(one.place)
+    return [
+        (f"{found[0]} and {len(found) - 1} more: {why}" if len(found) > 1 else f"{found[0]}: {why}", len(found))
+        for why, found in places.items()
+    ]
 
 
 @dataclass(slots=True)
@@ -144,6 +159,11 @@ class Import:
         }
 
 
+def rows(count: int) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} row" if count == 1 else f"{count} rows"
+
+
 def import_pack(
     chosen: Format,
     source: Source,
@@ -203,5 +223,5 @@ def _nothing(source: Source, report: ImportReport) -> ConfigError:
         return ConfigError(f"{source.name}: holds no row")
     if report.excluded:
         return ConfigError(f"{source.name}: no row is left: {report.excluded} of {report.rows} were not admitted")
-    shown = "\n".join(str(one) for one in report.left_out[:10])
+    shown = "\n".join(line for line, _ in together(report.left_out)[:10])
     return ConfigError(f"{source.name}: none of {report.rows} rows could be converted:\n{shown}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -41,9 +42,9 @@ def parquet_rows(file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
     except ImportError:
         raise ConfigError(f"{name}: reading Parquet needs DuckDB: pip install 'securebench[analysis]'") from None
     connection = duckdb.connect(":memory:", config=_CONFIG)
+    # The descriptor, not the name: what is read is what was hashed, also where it has no name.
+    place = f"/proc/self/fd/{file.fileno()}"
     try:
-        # The descriptor, not the name: what is read is what was hashed, also where it has no name.
-        place = f"/proc/self/fd/{file.fileno()}"
         _check_sizes(connection, place, name, os.fstat(file.fileno()).st_size)
         connection.execute(f"select {_selected(connection, place)} from read_parquet(?)", [place])  # noqa: S608 — quoted
         names = [column[0] for column in connection.description or ()]
@@ -51,9 +52,16 @@ def parquet_rows(file: BinaryIO, name: str) -> Iterator[dict[str, Any]]:
             for row in rows:
                 yield {column: plain(value) for column, value in zip(names, row, strict=True)}
     except duckdb.Error as error:
-        raise ConfigError(f"{name}: not Parquet that can be read: {str(error).splitlines()[0][:300]}") from error
+        raise ConfigError(f"{name}: not Parquet that can be read: {_said(error, place)}") from error
     finally:
         connection.close()
+
+
+def _said(error: Exception, place: str) -> str:
+    """What DuckDB complains of, without the kind of the error and the file, which has no name for it."""
+    first = str(error).splitlines()[0]
+    first = re.sub(r"\A[A-Z][A-Za-z ]* Error: ", "", first)
+    return re.sub(rf"(?: (?:in|of))? ?[Ff]ile ['\"]{place}['\"]", "", first).strip()[:300]
 
 
 def _selected(connection: DuckDBPyConnection, place: str) -> str:

@@ -36,7 +36,7 @@ class RecordFormat:
     shots: int = 5
 
     def rows(self, source: Source, request: Request) -> Iterator[Converted]:
-        request.prompt.check(f"the prompt {request.prompt.variant}", self.words)
+        request.prompt.check(self.words)
         convert = self.prepare(request) if self.prepare is not None else self.convert
         assert convert is not None  # noqa: S101 — a format has one or the other
         asker = Asker(request.prompt, self._shots(source, request, convert))
@@ -65,7 +65,7 @@ class RecordFormat:
             return None
         if request.examples is None:
             raise ConfigError(
-                f"the prompt {request.prompt.variant} shows examples; name their source with --examples, "
+                f"{request.prompt.title} shows examples; name their source with --examples, "
                 "which must be another one than the rows come from"
             )
         if request.examples.digest == source.digest:

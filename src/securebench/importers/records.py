@@ -4,6 +4,7 @@ A line that cannot be read is given as such, with its place; what makes the rest
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -85,6 +86,8 @@ def _jsonl(file: BinaryIO, name: str, _: tuple[str, ...]) -> Records:
         number += 1
         if len(raw) > MAX_LINE:
             raise ConfigError(f"{name}:{number}: line is longer than {MAX_LINE} bytes")
+        if number == 1:
+            raw = raw.removeprefix(codecs.BOM_UTF8)
         if not raw.strip():
             continue
         place = Place(name, number)
@@ -100,6 +103,7 @@ def _json_document(file: BinaryIO, name: str, _: tuple[str, ...]) -> Records:
     data = file.read(MAX_DOCUMENT + 1)
     if len(data) > MAX_DOCUMENT:
         raise ConfigError(f"{name}: is larger than {MAX_DOCUMENT} bytes; write it as JSON lines")
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         value = _json.loads(data)
     except _json.JsonError as error:

@@ -53,11 +53,15 @@ def find_format(name: str) -> Format:
 
 
 def check_settings(chosen: Format, given: Mapping[str, str]) -> dict[str, str]:
-    """All settings of a format, with what was given for some of them. Raises ConfigError for one it does not know."""
-    for name in given:
+    """All settings of a format, with what was given for some of them. Raises ConfigError for one it does not know,
+    and for a value that cannot be meant."""
+    for name, value in given.items():
         if name not in chosen.settings:
             known = ", ".join(sorted(chosen.settings)) or "none"
             raise ConfigError(
                 f"{chosen.name} has no setting {name!r}{suggest(name, chosen.settings)}; there are: {known}"
             )
+        known_values = chosen.settings[name].choices
+        if known_values and value not in known_values:
+            raise ConfigError(f"{name} is {' or '.join(known_values)}, not {value!r}")
     return {name: given.get(name, setting.default) for name, setting in chosen.settings.items()}

@@ -43,7 +43,7 @@ from securebench.verifiers.suites.repository_task import (
     load_repository_task,
     secret_random,
 )
-from securebench.verifiers.suites.run import SuitePlace, SuiteRun
+from securebench.verifiers.suites.run import SuitePlace, SuiteRun, last_words
 from securebench.verifiers.suites.staging import Staged, stage_suite
 
 
@@ -160,7 +160,11 @@ async def _suite_task(
     must_fail = decoys_that_fail(staged, run.report)
     verdict = judge_suite(staged, run.report, must_fail)
     if not verdict.passed:
-        raise PackError(f"task {task_id}: the gold patch does not pass its own tests here: {verdict.message}")
+        why = verdict.message
+        if not run.report.outcomes or not run.report.ended:  # nothing was looked at, or not everything
+            program = "" if run.result.started else "tests.python cannot be started: "
+            why += f": {program}{last_words(run.result)}"
+        raise PackError(f"task {task_id}: the gold patch does not pass its own tests here: {why}")
     worse = await task.run(await to_thread.run_sync(broken, repository, repository.gold))
     fails = tuple(test for test in fail_to_pass if not worse.report.passed(str(staged.truths[test])))
     return SuiteTask(repository, staged, place, fail_to_pass, must_fail, fails)

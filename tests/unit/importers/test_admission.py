@@ -10,10 +10,11 @@ from tests.e2e.workbench import need_bubblewrap
 from tests.imports import jsonl
 from tests.packs import write_pack
 
+from securebench.errors import ConfigError
 from securebench.families.registry import FAMILIES
 from securebench.importers.admission import admit, right_answer, without_failing
 from securebench.importers.base import Request
-from securebench.importers.formats import humaneval
+from securebench.importers.formats import gsm8k, humaneval
 from securebench.importers.importing import Import
 from securebench.importers.registry import check_settings
 from securebench.importers.sources import open_source
@@ -63,7 +64,9 @@ def test_every_row_is_judged_by_what_came_out(admitted: dict[str, Any]) -> None:
     assert "always returns 0" in rows["constant"].without_work
     assert "returns its first argument" in rows["constant"].without_work
     assert rows["library"].reference == "error"
-    assert "no_such_library" in rows["library"].pack_errors[0]
+    (told,) = rows["library"].pack_errors
+    assert "no_such_library" in told
+    assert told.startswith("base, canonical_solution: ")
     assert not any(row.host_errors for row in rows.values())
 
 
@@ -125,6 +128,22 @@ TEXT = [
         "eval": {"accepted_answers": ["banana"]},
     },
 ]
+
+
+def test_pack_of_which_nothing_is_left_is_told_with_why(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "rows.jsonl", [{"question": f"{n}?", "answer": f"#### {n}"} for n in range(100, 112)])
+    (target := tmp_path / "pack").mkdir()
+    with open_source(str(source)) as opened:
+        job = Import(gsm8k.FORMAT, opened)
+        job.write(target)
+        sound = admit(target)
+        rows = tuple(row.model_copy(update={"admitted": False, "without_work": ("echo",)}) for row in sound.rows)
+        with pytest.raises(ConfigError) as caught:
+            without_failing(job, target, sound.model_copy(update={"rows": rows}))
+    first, *shown, more = str(caught.value).splitlines()
+    assert first == "rows.jsonl: no row is left: none of 12 was admitted:"
+    assert shown == [f"task gsm8k/{n}: passes without work: echo" for n in range(1, 11)]
+    assert more == "… and 2 more"
 
 
 def test_text_rows_need_no_sandbox(tmp_path: Path) -> None:

@@ -26,9 +26,16 @@ def test_every_template_is_sound(name: str) -> None:
     found = variants(name, chosen.family)
     assert "default" in found
     for variant, prompt in found.items():
-        prompt.check(variant, chosen.words if isinstance(chosen, RecordFormat) else prompt.words)
+        assert prompt.variant == variant
+        prompt.check(chosen.words if isinstance(chosen, RecordFormat) else prompt.words)
     for text in (FORMATS[name].about, *(setting.about for setting in chosen.settings.values())):
         assert "\n" not in text
+
+
+@pytest.mark.parametrize(("name", "worked"), [("gsm8k", True), ("simpleqa", False), ("inspect", False)])
+def test_prompts_that_show_solutions_are_of_formats_that_have_them(name: str, worked: bool) -> None:
+    found = variants(name, FORMATS[name].family)
+    assert ("few-shot-cot" in found, "few-shot" in found) == (worked, True)
 
 
 def test_default_is_the_question_itself(tmp_path: Path) -> None:
@@ -215,8 +222,8 @@ def test_templates_of_the_operator(tmp_path: Path) -> None:
         (b"$question $more", r"unknown placeholder \$more"),
         (b"$question costs $5", r"written \$\$"),
     ):
-        with pytest.raises(ConfigError, match=message):
-            own_prompt(template, "mine.md").check("mine.md", ())
+        with pytest.raises(ConfigError, match=f"^mine.md: .*{message}"):
+            own_prompt(template, "mine.md").check(())
     with pytest.raises(ConfigError, match="not UTF-8"):
         own_prompt(b"\xff", "mine.md")
 

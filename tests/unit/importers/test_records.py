@@ -42,6 +42,14 @@ def test_json_lines_have_their_lines(tmp_path: Path) -> None:
         assert word in message
 
 
+def test_byte_order_mark_of_json_lines_is_no_part_of_the_first(tmp_path: Path) -> None:
+    text = '\ufeff{"a": 1}\n\ufeff{"a": 2}\n'
+    first, second = records(written(tmp_path / "x.jsonl", text))
+    assert first == (1, {"a": 1})
+    assert "byte order mark" in second[1]
+    assert records(written(tmp_path / "x.json", '\ufeff{"a": 1}')) == [(0, {"a": 1})]
+
+
 def test_json_is_a_list_or_one_object(tmp_path: Path) -> None:
     assert records(written(tmp_path / "x.json", '[{"a": 1}, 2]')) == [
         (1, {"a": 1}),
@@ -144,10 +152,17 @@ def test_small_parquet_of_many_bytes_is_refused_before_it_fills_memory(
         records(path)
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1 but no Parquet PAR1", b"PAR1" + b"\0" * 100])
-def test_what_is_no_parquet_is_told(tmp_path: Path, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "too small to be a Parquet file"),
+        (b"PAR1 but no Parquet PAR1", "Footer length error"),
+        (b"PAR1" + b"\0" * 100, "No magic bytes found at end"),
+    ],
+)
+def test_what_is_no_parquet_is_told(tmp_path: Path, data: bytes, why: str) -> None:
     (tmp_path / "x.parquet").write_bytes(data)
-    with pytest.raises(ConfigError, match=r"x\.parquet: not Parquet"):
+    with pytest.raises(ConfigError, match=rf"\Ax\.parquet: not Parquet that can be read: {why}\Z"):
         records(tmp_path / "x.parquet")
 
 

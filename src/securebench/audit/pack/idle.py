@@ -58,7 +58,7 @@ def idle_programs(public: Mapping[str, Any], reads_input: bool) -> Iterator[Idle
         yield Idle(f"empties its arguments and returns {constant}", "J10", _function(entry, body))
     if table := examples(shown, entry.rpartition(".")[2]):
         body = f"return dict({table!r}).get(repr(given), {table[-1][1]!r})"
-        yield Idle(f"knows the {len(table)} examples of the prompt", "P02", _function(entry, body))
+        yield Idle(f"knows the examples of the prompt ({len(table)})", "P02", _function(entry, body))
 
 
 def _printing(shown: str) -> Iterator[Idle]:
@@ -68,7 +68,7 @@ def _printing(shown: str) -> Iterator[Idle]:
     yield Idle("prints the first line of its input", "J10", "import sys\nprint((sys.stdin.read().split('\\n'))[0])\n")
     if table := samples(shown):
         source = f"import sys\nprint(dict({table!r}).get(sys.stdin.read().split().__str__(), {table[-1][1]!r}))\n"
-        yield Idle(f"knows the {len(table)} examples of the prompt", "P02", source)
+        yield Idle(f"knows the examples of the prompt ({len(table)})", "P02", source)
 
 
 def _function(entry: str, body: str) -> str:

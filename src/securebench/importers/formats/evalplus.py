@@ -149,6 +149,8 @@ FORMAT = RecordFormat(
     convert=convert,
     settings={
         IMAGE: IMAGE_SETTING,
-        "inputs": Setting("`as-written` takes MBPP+ rows whose inputs JSON has changed", "typed"),
+        "inputs": Setting(
+            "`as-written` takes MBPP+ rows whose inputs JSON has changed", "typed", choices=("typed", "as-written")
+        ),
     },
 )

@@ -15,14 +15,21 @@ from typing import Any
 from securebench import _json
 from securebench._json import Json
 from securebench._schema import found
+from securebench.errors import ConfigError
 from securebench.importers.base import CannotConvert, PackRow, Record, Request, Setting
 from securebench.importers.formats.code_rows import IMAGE, IMAGE_SETTING, environment
 from securebench.importers.pickled import NotOneText, pickled_text
-from securebench.importers.record_format import RecordFormat
+from securebench.importers.record_format import Convert, RecordFormat
 
 MAX_TESTS = 256 * 2**20
 RUN = ["python3", "candidate.py"]
 _STDIN, _FUNCTION = "stdin", "functional"
+
+
+def prepare(request: Request) -> Convert:
+    """Raises ConfigError for seconds that are none."""
+    _seconds(request)
+    return convert
 
 
 def convert(record: Record, request: Request) -> PackRow:
@@ -144,7 +151,7 @@ def _seconds(request: Request) -> dict[str, Json]:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise CannotConvert("the setting seconds is no number of seconds")
+        raise ConfigError(f"seconds is a number of seconds, not {text!r}")
     return {"timeout_seconds": seconds}
 
 
@@ -152,7 +159,7 @@ FORMAT = RecordFormat(
     name="livecodebench",
     about="LiveCodeBench and its like: programs judged on what they print, methods of Solution (.jsonl, .parquet)",
     family="code_completion",
-    convert=convert,
+    prepare=prepare,
     settings={IMAGE: IMAGE_SETTING, "seconds": Setting("for one run of a program; default: 10")},
     words=("reads",),
 )

@@ -101,6 +101,8 @@ FORMAT = RecordFormat(
     about="MATH and its like: final answers in \\boxed{} or in a field `answer` (.jsonl, .json, .parquet, directories)",
     family="short_answer",
     convert=convert,
-    settings={"answers": Setting("`numbers` leaves out rows whose answer is no number", "all")},
+    settings={
+        "answers": Setting("`numbers` leaves out rows whose answer is no number", "all", choices=("all", "numbers"))
+    },
     shots=4,
 )

@@ -21,6 +21,8 @@ QUESTION, EXAMPLES, WORKED = "question", "examples", "worked_examples"
 MAX_TEMPLATE = 256 * 1024
 _TEXT_FAMILIES = ("multiple_choice", "short_answer")
 """Those that have prompts: of formats whose rows may be of any family, each row asks in those of its own."""
+_UNEXPLAINED = ("inspect", "simpleqa")
+"""Formats whose rows have no way to their answer, and so none to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,12 @@ class Prompt:
     variant: str = DEFAULT
     template: str = f"${QUESTION}"
     families: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""  # the operator's
+
+    @property
+    def title(self) -> str:
+        """What people know it by."""
+        return self.file or f"the prompt {self.variant}"
 
     def of(self, family: str | None) -> Prompt | None:
         """That of rows of a family; None where it has none."""
@@ -52,9 +60,9 @@ class Prompt:
     def wants_examples(self) -> bool:
         return bool(self.words & {EXAMPLES, WORKED})
 
-    def check(self, name: str, known: Collection[str]) -> None:
+    def check(self, known: Collection[str]) -> None:
         """Raises ConfigError for a placeholder that a format has nothing for, and where the question is missing."""
-        allowed = {QUESTION, EXAMPLES, WORKED, *known}
+        name, allowed = self.title, {QUESTION, EXAMPLES, WORKED, *known}
         unknown = sorted(self.words - allowed)
         if not all(Template(text).is_valid() for text in self._texts):
             raise ConfigError(f"{name}: a dollar sign that begins no placeholder is written $$")
@@ -80,6 +88,8 @@ def variants(name: str, family: str | None = None) -> Mapping[str, Prompt]:
         found = {stem: Prompt(stem, families=texts) for stem, texts in by_variant.items()} | found
     for folder in filter(None, (family, name)):
         found |= {stem: Prompt(stem, text) for stem, text in _variants(folder).items()}
+    if name in _UNEXPLAINED:
+        found = {stem: prompt for stem, prompt in found.items() if WORKED not in prompt.words}
     return dict(sorted(found.items()))
 
 
@@ -102,7 +112,7 @@ def own_prompt(data: bytes, name: str) -> Prompt:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(f"{name}: not UTF-8") from None
-    return Prompt(digest_bytes(data), text.removesuffix("\n"))
+    return Prompt(digest_bytes(data), text.removesuffix("\n"), file=name)
 
 
 def example_template(family: str, worked: bool) -> Prompt | None:

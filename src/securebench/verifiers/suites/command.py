@@ -22,6 +22,7 @@ from securebench.sandboxes.base import (
     Limits,
     Network,
     Sandbox,
+    SandboxResult,
     SandboxSpec,
     Scratch,
     root_of,
@@ -34,7 +35,7 @@ from securebench.verifiers.shared_files import SharedFiles
 from securebench.verifiers.suites.broken import broken
 from securebench.verifiers.suites.evaluation import Control
 from securebench.verifiers.suites.repository_task import RepositoryTask
-from securebench.verifiers.suites.run import DEFAULT_TIMEOUT
+from securebench.verifiers.suites.run import DEFAULT_TIMEOUT, last_words
 from securebench.verifiers.tree_room import disk_for, staging
 
 
@@ -81,22 +82,25 @@ class CommandTask:
         gold = self.repository.gold
         if gold is None or self.checker is not None:
             return self
-        if (fault := await self._beside(gold)) is not None:
-            raise PackError(f"task {self.task_id}: the gold patch does not satisfy tests.command here: {fault}")
-        fails = await self._beside(broken(self.repository, gold)) is not None
-        return replace(self, sabotage_fails=fails)
+        result = await self._beside(gold)
+        if not result.ok:
+            why = last_words(result)
+            raise PackError(f"task {self.task_id}: the gold patch does not satisfy tests.command here: {why}")
+        worse = await self._beside(broken(self.repository, gold))
+        return replace(self, sabotage_fails=not worse.ok)
 
     async def judge(self, tree: Tree) -> CommandVerdict:
         """Raises SandboxError, PackError; whatever the code in the tree does is in the verdict."""
         if (argv := self.checker) is not None:
             return await self._away(argv, tree)
-        fault = await self._beside(tree)
-        if fault is not None:
-            return CommandVerdict(False, fault, Assurance.SHARED_PROCESS)
+        result = await self._beside(tree)
+        if not result.ok:
+            note = f"the command ended with {result.outcome}, exit code {result.exit_code}"
+            return CommandVerdict(False, note, Assurance.SHARED_PROCESS)
         if not self.sabotage_fails:
             control = Control("sabotage", None, "not run: no gold patch, or breaking it makes no difference")
             return CommandVerdict(True, "", Assurance.SHARED_PROCESS, (control,))
-        held = await self._beside(broken(self.repository, tree)) is not None
+        held = not (await self._beside(broken(self.repository, tree))).ok
         control = Control("sabotage", held, "the command on broken code " + ("failed" if held else "was satisfied"))
         note = "" if held else "the command is satisfied with broken code"
         return CommandVerdict(held, note, Assurance.SHARED_PROCESS, (control,), tampered=not held)
@@ -118,8 +122,8 @@ class CommandTask:
         found = judge_checker("script", seen)
         return CommandVerdict(found.passed, found.note, Assurance.ISOLATED, stdout=found.stdout, stderr=found.stderr)
 
-    async def _beside(self, tree: Tree) -> str | None:
-        """What was wrong when the command ran on a tree, or None."""
+    async def _beside(self, tree: Tree) -> SandboxResult:
+        """How the command ended on a tree."""
         environment, defaults = self.environment, Limits()
         place = PurePosixPath(environment.workdir) / (self.suite.workdir or ".")
         async with staging() as directory:
@@ -138,5 +142,4 @@ class CommandTask:
                     pids=environment.pids or defaults.pids,
                 ),
             )
-            result = await run_once(self.sandbox, spec, Command(self.suite.command))
-        return None if result.ok else f"the command ended with {result.outcome}, exit code {result.exit_code}"
+            return await run_once(self.sandbox, spec, Command(self.suite.command))

@@ -10,6 +10,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from securebench import _json
+from securebench._text import visible
 from securebench.candidates.store import CandidateStore
 from securebench.candidates.tree import Tree
 from securebench.environment import TaskEnvironment
@@ -34,6 +35,7 @@ from securebench.verifiers.tree_room import disk_for, staging
 
 SUITE = "/securebench/suite"
 DEFAULT_TIMEOUT = 600.0
+_LAST_LINE = 300
 BYTES_PER_TEST = 2000  # of report lines: three phases with a long id each
 
 
@@ -48,6 +50,14 @@ class SuiteRun:
     def stopped(self) -> str | None:
         """Why it was stopped from outside, in words, or None where it ended by itself."""
         return _STOPPED.get(self.result.outcome)
+
+
+def last_words(result: SandboxResult) -> str:
+    """How a program ended and the last line of its complaints, for the author of a pack: of the reference only, since
+    a candidate may say what it likes. A longer line is not told: what scrubs secrets does not know half of one."""
+    ended = f"exit code {result.exit_code}" if result.outcome is Outcome.EXITED else f"ended with {result.outcome}"
+    last = result.stderr.data.decode("utf-8", "replace").rstrip().rpartition("\n")[2].strip()
+    return f"{ended}: {visible(last)}" if 0 < len(last) <= _LAST_LINE and not result.stderr.truncated else ended
 
 
 _STOPPED = {

@@ -18,11 +18,16 @@ from securebench.sandboxes._docker.client import Client, find_client
 IMAGE_TEMPLATE, BUILD = "image-template", "build"
 _SETTINGS = {
     IMAGE_TEMPLATE: Setting("the image of a task, with {task_id} in it, where images were built elsewhere"),
-    BUILD: Setting("yes: build the images that have to be built, with docker or podman", "no", kept=False),
+    BUILD: Setting(
+        "yes: build the images that have to be built, with docker or podman", "no", kept=False, choices=("no", "yes")
+    ),
     "workdir": Setting("the working directory of tasks that do not say theirs"),
-    "assurance": Setting("shared_process: tests run beside candidate code, with the image's programs", "isolated"),
+    "assurance": Setting(
+        "shared_process: tests run beside candidate code, with the image's programs",
+        "isolated",
+        choices=("isolated", "shared_process"),
+    ),
 }
-_CHOICES = {BUILD: ("yes", "no"), "assurance": ("isolated", "shared_process")}
 _RUN, _TEST, _OUTPUTS = "run-tests.sh", "tests/test.sh", "tests/test_outputs.py"
 
 
@@ -38,10 +43,7 @@ class TaskDirectories:
 
     def rows(self, source: Source, request: Request) -> Iterator[Converted]:
         """Raises ConfigError for settings that cannot be meant, SandboxUnavailable where nothing here builds images."""
-        request.prompt.check(f"the prompt {request.prompt.variant}", ())
-        for name, known in _CHOICES.items():
-            if request.settings[name] not in known:
-                raise ConfigError(f"{name} is {' or '.join(known)}, not {request.settings[name]!r}")
+        request.prompt.check(())
         builder = find_client() if request.settings[BUILD] == "yes" else None
         tasks = list(task_directories(source))
         if not tasks:

@@ -27,7 +27,7 @@ _SETTINGS = {
     "workdir": Setting("where the repository lies", "/testbed"),
     "python": Setting("the interpreter that has what the repository needs", "python3"),
     "timeout": Setting("seconds for one run of a row's tests", "1800"),
-    "hints": Setting("yes: show hints_text to agents", "no"),
+    "hints": Setting("yes: show hints_text to agents", "no", choices=("no", "yes")),
 }
 _WORDS = ("instance_id", "hub_id", "repo", "version")
 _WORD = re.compile(r"\{([^{}]*)\}")
@@ -48,12 +48,12 @@ class SweBench:
     def rows(self, source: Source, request: Request) -> Iterator[Converted]:
         """Raises ConfigError for settings that cannot be meant."""
         settings = request.settings
-        request.prompt.check(f"the prompt {request.prompt.variant}", self.words)
+        request.prompt.check(self.words)
         if bool(settings[IMAGE_TEMPLATE]) == bool(settings[REPOS]):
             raise ConfigError("say where repositories come from: --image-template NAME or --repos DIRECTORY")
         _check_template(settings[IMAGE_TEMPLATE])
-        if settings["hints"] not in ("yes", "no") or not settings["timeout"].isdecimal():
-            raise ConfigError("hints is yes or no, timeout a number of seconds")
+        if not settings["timeout"].isdecimal():
+            raise ConfigError(f"timeout is a number of seconds, not {settings['timeout']!r}")
         with ExitStack() as stack:
             repositories = None
             if settings[REPOS]:
