@@ -62,6 +62,16 @@ def test_page_fits_a_phone(browser: Any, compared: dict[str, Path]) -> None:
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+def test_flipped_tasks_have_a_line_of_their_own_on_a_phone(browser: Any, compared: dict[str, Path]) -> None:
+    with watched(browser, viewport={"width": 375, "height": 800}) as seen:
+        page = seen.open(compared["plain"], ready=False).page
+        row = page.locator(".flips tbody tr").first
+        task, kind = row.locator("th").bounding_box(), row.locator(".kind").bounding_box()
+        assert task["y"] + task["height"] <= kind["y"] + 1
+        assert task["width"] > 250
+        assert not row.locator(".family").is_visible()
+
+
 @pytest.mark.parametrize("kind", ["plain", "several"])
 @pytest.mark.parametrize("width", [375, 768, 1000, 1280, 1920])
 def test_nothing_is_printed_over_anything_else(browser: Any, compared: dict[str, Path], width: int, kind: str) -> None:

@@ -167,7 +167,8 @@ def test_without_scripts_everything_but_the_folds_of_tasks_is_there(browser: Any
         assert not seen.page.locator(".tools").is_visible()
         seen.open(pages["asked"], ready=False)
         failures = seen.page.locator(".failure")
-        assert failures.count() == 5
+        assert texts(seen, ".failure > .label") == ["eight", "nine", "code-2"]
+        assert failures.locator(".attempt").count() == 5
         failures.last.locator("summary").first.click()
         assert "return x * 3" in failures.last.inner_text()
         assert seen.quiet, seen
@@ -181,6 +182,9 @@ def test_it_prints(browser: Any, pages: dict[str, Path]) -> None:
         seen.page.emulate_media(media="print")
         assert not seen.page.locator("nav").first.is_visible()
         assert seen.page.locator(".big").is_visible()
+        assert seen.page.locator(".failure").first.is_visible()
+        seen.page.emulate_media(media="screen")
+        assert not seen.page.locator(".failure").first.is_visible()
 
 
 PRINTED = "() => { window.printed = document.querySelectorAll('.tasks tbody tr').length }"

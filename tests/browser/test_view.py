@@ -93,6 +93,7 @@ def test_a_run_under_way_is_followed(browser: Any, tmp_path: Path) -> None:
         happens("run_start", run_id="live", benchmark_id="b", planned=3, done_before=0)
         happens("task_start", task_id="<script>alert(1)</script>", attempt=1)
         page = visited(seen, shown.url).page
+        assert page.get_by_role("link", name="live", exact=True).get_attribute("href").endswith("/live")
         page.get_by_role("link", name="follow live").click()
         page.wait_for_selector("html[data-ready='0']")
         assert page.locator("#under").inner_text().startswith("<script>alert(1)</script> #1")
@@ -103,10 +104,16 @@ def test_a_run_under_way_is_followed(browser: Any, tmp_path: Path) -> None:
         assert "$ 0.50" in page.locator("#pace").inner_text()
         for number in (2, 3):
             happens("task_done", task_id=f"t{number}", attempt=1, status="failed", failure_reason="wrong_answer")
-        happens("run_done")
+        assert not page.locator("#came").is_visible()
+        happens("run_done", score=0.625)
         page.wait_for_selector("html[data-ready='3']")
         assert page.locator("#phase").inner_text() == "finished"
         assert page.locator("#last li").count() == 3
+        assert page.locator("#came").inner_text() == "Score 62.5 %"
+        assert not page.locator("#busy").is_visible()
+        page.reload()
+        assert page.locator("#came").inner_text() == "Score 62.5 %"
+        assert not page.locator("#busy").is_visible()
         assert at_home(seen, shown), seen
 
 

@@ -156,6 +156,20 @@ def test_query_prints_a_table_csv_and_json(runs: list[str]) -> None:
     assert json.loads(call("query", sql, *runs, "--json").output)[1] == {"run": "answers-43", "n": 14, "s": 6.0}
 
 
+def test_query_prints_rows_that_a_terminal_has_no_room_for_as_blocks(
+    runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT * FROM records WHERE task_id IN ('both-0', 'one-0') ORDER BY task_id"
+    whole = call("query", sql, runs[0]).output
+    assert re.search(r"^ *run +task_id .* harness_digest .* line *$", whole, re.MULTILINE)
+    assert len(re.findall(r"sha256:[0-9a-f]{64}", whole)) >= 2
+    monkeypatch.setattr("securebench.cli.query.fits", lambda table: False)
+    blocks = call("query", sql, runs[0]).output
+    assert [line.strip() for line in blocks.splitlines() if line.startswith("row ")] == ["row 1", "row 2"]
+    assert re.search(r"^task_id +one-0 *$", blocks, re.MULTILINE)
+    assert re.search(r"^failure_message +", blocks, re.MULTILINE)
+
+
 def test_query_shows_its_tables() -> None:
     output = call("query", "--schema").output
     assert re.search(r"^records: ", output, re.MULTILINE)
@@ -279,6 +293,7 @@ OUTPUTS = {
     "gate json": ["gate", "{0}", "--max-drop-from", "{1}", "0", "--require-assurance", "pure", "--json"],
     "gate markdown": ["gate", "{0}", "--max-drop-from", "{1}", "0", "--require-assurance", "pure", "--format", "markdown"],
     "query": ["query", "SELECT task_id, family, failure_message, tags FROM records", "{0}", "{1}"],
+    "query blocks": ["query", "SELECT * FROM records", "{0}", "{1}"],
     "query one column": ["query", "SELECT failure_reason FROM records", "{0}", "{1}"],
     "query csv": ["query", "SELECT * FROM records", "{0}", "--format", "csv"],
     "query json": ["query", "SELECT * FROM records", "{0}", "--format", "json"],
@@ -298,6 +313,8 @@ def test_no_output_holds_anything_that_steers(
     hostile: list[str], output: str, columns: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
+    if output == "query blocks":
+        monkeypatch.setattr("securebench.cli.query.fits", lambda table: False)
     result = call(*(argument.format(*hostile) for argument in OUTPUTS[output]))
     assert code(result) in {0, 1}
     assert len(result.output) > 100

@@ -36,7 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_page_is_written_and_named(runs: dict[str, Path], tmp_path: Path) -> None:
     done = securebench("report", runs["asked"], "-o", tmp_path / "report.html")
     assert done.code == 0, done.err
-    assert done.out.startswith(f"{tmp_path}/report.html: asked 50.0 %")
+    assert re.fullmatch(rf"{tmp_path}/report\.html: asked 50\.0 %, [1-9]\d* kB\n", done.out)
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 
@@ -77,6 +77,17 @@ def test_a_run_that_does_not_verify_is_reported_as_such(runs: dict[str, Path], t
     assert "✗ Not verified" in done.out
 
 
+def test_a_run_that_did_not_end_is_reported_as_such(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", SyntheticRun(tasks=8))
+    for name in ("seal.json", "summary.json"):
+        (run / name).unlink()
+    lines = (run / "candidates.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "candidates.jsonl").write_bytes(b"".join(lines[:9]))
+    done = securebench("report", run, "--format", "github")
+    assert "– Stopped before its end: 9 of 24 recorded" in done.out
+    assert "has not ended and is not sealed" in done.err
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -84,6 +95,9 @@ def test_a_run_that_does_not_verify_is_reported_as_such(runs: dict[str, Path], t
         ([], "Missing argument"),
         (["{run}", "-o", "nowhere/report.html"], "cannot be written"),
         (["{run}", "--format", "pdf"], "Invalid value"),
+        (["{run}", "-o", "report.pdf"], "print the page"),
+        (["{run}", "-o", "report.docx"], "say which format: name it .html"),
+        (["{run}", "-o", "report"], "or give --format"),
         (["{run}", "-o", "{run}/plan.json"], "is a file of a run"),
     ],
 )
@@ -117,6 +131,8 @@ def test_show_tells_of_a_task(runs: dict[str, Path]) -> None:
     for words in ("attempt 1: failed wrong_answer", "return x * 3", "3 failed: wrong", "● Agent", "Write double(x)"):
         assert words in done.out, words
     assert "attempt 2" not in done.out
+    both = securebench("show", runs["asked"], "code-2").out
+    assert both.count("Write double(x), which returns twice x. (code-2)") == 1 + both.count("● Task")
     only = securebench("show", runs["asked"], "code-2", "--failed").out
     assert "attempt 1: failed" in only
     assert "attempt 2" not in only
@@ -127,6 +143,8 @@ def test_show_as_json(runs: dict[str, Path]) -> None:
     value = securebench("show", runs["asked"], "code-2", "--json").json
     assert value["id"] == "code-2"
     assert [one["status"] for one in value["attempts"]] == ["failed", "passed"]
+    for one in value["attempts"]:
+        assert one["seconds"] == one["produce_seconds"] + one["verify_seconds"]
     detail = value["attempts"][0]["detail"]
     assert detail["candidate"]["content"].startswith("def double(x):")
     assert detail["transcript"]["steps"][1]["source"] == "agent"
@@ -212,6 +230,11 @@ def test_a_page_on_a_terminal_asks_for_a_file(runs: dict[str, Path]) -> None:
     os.close(leader)
     assert process.returncode == 2
     assert "-o report.html" in err
+
+
+def test_any_name_is_written_to_where_the_format_is_said(runs: dict[str, Path], tmp_path: Path) -> None:
+    assert securebench("report", runs["asked"], "-o", tmp_path / "report.txt", "--format", "markdown").code == 0
+    assert (tmp_path / "report.txt").read_text().startswith("# SecureBench report")
 
 
 def test_json_of_show_and_report_say_the_same(runs: dict[str, Path]) -> None:

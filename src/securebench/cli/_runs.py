@@ -22,10 +22,11 @@ def read_runs(paths: Iterable[Path]) -> tuple[Run, ...]:
 
 
 def warn_of_runs(runs: Iterable[Run]) -> None:
-    """Say of every run that does not verify that it does not."""
+    """Say of every run that does not verify that it does not, or has not ended."""
     from securebench.cli._text import visible, without_orders
 
     for run in runs:
         if not run.verification.ok:
-            told = f"warning: {run.directory} does not verify; `securebench verify` says why"
+            what = "has not ended and is not sealed" if run.unfinished else "does not verify"
+            told = f"warning: {run.directory} {what}; `securebench verify` says why"
             click.echo(without_orders(visible(told)), err=True)

@@ -15,6 +15,7 @@ from securebench.reports.clips import Clip
 from securebench.reports.content import TaskLine
 from securebench.reports.details import Candidate, Detail
 from securebench.reports.rows import Row
+from securebench.reports.spreads import seconds_of
 from securebench.reports.transcript import Step, Transcript
 from securebench.reports.words import GLYPHS, seconds_text
 
@@ -28,9 +29,12 @@ def task_lines(line: TaskLine) -> Iterator[RenderableType]:
     yield Text(one_line(", ".join(told), 200), "dim")
 
 
-def attempt_lines(row: Row, detail: Detail | None) -> Iterator[RenderableType]:
-    """Everything told of it. Texts of strangers are made visible, and set as they are: no markup counts in them."""
-    told = " · ".join(filter(None, (row.failure_reason, row.assurance)))
+def attempt_lines(row: Row, detail: Detail | None, *, asked: bool = True) -> Iterator[RenderableType]:
+    """Everything told of it, with what was `asked` where that is wanted. Texts of strangers are made visible, and
+    set as they are: no markup counts in them."""
+    seconds = seconds_of(row)
+    used = None if seconds is None else seconds_text(seconds)
+    told = " · ".join(filter(None, (row.failure_reason, row.assurance, used)))
     title = Text(f"{GLYPHS.get(row.status, '·')} attempt {row.attempt}: {row.status} ", STYLES.get(row.status, ""))
     title.append(one_line(told, 100), "dim")
     yield Rule(title, align="left", style="dim")
@@ -39,7 +43,8 @@ def attempt_lines(row: Row, detail: Detail | None) -> Iterator[RenderableType]:
         return
     if detail.message:
         yield Text(visible(detail.message), "red")
-    yield from _asked(detail)
+    if asked:
+        yield from _asked(detail)
     if detail.candidate is not None:
         yield from _part(f"candidate ({detail.candidate.kind})", _candidate(detail.candidate))
     if detail.tests:

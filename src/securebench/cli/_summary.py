@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from securebench.records.summary import TesterRunSummary
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def print_summary(summary: TesterRunSummary, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(summary.as_json(), indent=2))
         return
-    from rich.console import Console
+    from rich.text import Text
 
-    console = Console(highlight=False)
-    console.print(summary_table([(summary.run_id, summary)]))
+    from securebench.cli._text import print_table
+
+    print_table(summary_table([(summary.run_id, summary)]))
     for note in notes(summary):
-        console.print(note, markup=False)
+        print_table(Text(note))
 
 
-def summary_table(rows: Sequence[tuple[str, TesterRunSummary]]) -> object:
+def summary_table(rows: Sequence[tuple[str, TesterRunSummary]]) -> Table:
     """One row per run; the columns are explained in the README."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("run", overflow="ellipsis", max_width=40)
+    table.add_column("run", overflow="ellipsis")
     table.add_column("score [95 %]", justify="right", no_wrap=True, min_width=19)
     # What did not happen in any run needs no column of zeros.
     rare = [name for name in ("pending", "errors") if any(getattr(run, name) for _, run in rows)]

@@ -12,7 +12,8 @@ from securebench._text import one_line, visible
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["attempt_name", "one_line", "print_table", "program", "visible", "without_orders"]
+__all__ = ["attempt_name", "fits", "one_line", "print_table", "program", "visible", "without_orders"]
+_WIDEST = 100_000
 _ORDERS = re.compile(r"^(?:\s|\x1b\[[\d;]*m)*:(?=:)|#(?=#(?:\[|\w+\[))", re.MULTILINE)
 
 
@@ -34,10 +35,27 @@ def without_orders(text: str) -> str:
 
 
 def print_table(table: RenderableType) -> None:
-    """On standard output, as wide as the terminal."""
+    """On standard output, as wide as the terminal; where there is none, as wide as it is, so that nothing is folded."""
     from rich.console import Console
 
     console = Console(highlight=False)
+    if not sys.stdout.isatty():
+        console.width = max(console.width, _width(table))
     with console.capture() as drawn:
         console.print(table)
     console.file.write(without_orders(drawn.get()))
+
+
+def fits(table: RenderableType) -> bool:
+    """Whether standard output has room for all of it on its own lines."""
+    from rich.console import Console
+
+    return not sys.stdout.isatty() or _width(table) <= Console().width
+
+
+def _width(table: RenderableType) -> int:
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    return Measurement.get(console, console.options.update(width=_WIDEST), table).maximum

@@ -106,12 +106,13 @@ def _runs(comparison: Comparison) -> Table:
 
 def _match(match: Match, corrected: bool) -> None:
     from securebench.reports.compare.words import explained, seen, tested, verdict
+    from securebench.reports.words import counted
 
     told, one = verdict(match), match.difference
     names = f"{one_line(match.second.label, _NAME)} against {one_line(match.first.label, _NAME)}: "
     click.echo(without_orders(names) + click.style(told, fg=_COLOURS.get(told), bold=True))
     _say(f"  {explained(match, corrected)}")
-    _say(f"  {one.tasks:,} tasks: {one.wins:,} won, {one.ties:,} tied, {one.losses:,} lost")
+    _say(f"  {counted(one.tasks, 'task')}: {one.wins:,} won, {one.ties:,} tied, {one.losses:,} lost")
     _say(f"  {tested(match)}")
     _say(f"  {seen(match)}")
     _parts(match)

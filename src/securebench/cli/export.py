@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,7 +79,7 @@ def command(
 def _of_all(read: Sequence[Run], style: str, table: str | None) -> Iterator[str]:
     from securebench.reports.export.formats import export_text
 
-    yield from export_text(read, style, _table(table), time.time())
+    yield from export_text(read, style, _table(table))
 
 
 def _table(name: str | None) -> Table:

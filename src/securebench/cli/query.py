@@ -8,15 +8,18 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from securebench.cli._text import one_line, print_table
+from securebench.cli._text import fits, one_line, print_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 FORMATS = ("table", "csv", "json")
 _SHOWN = 200
-_CELL = 80
+_CELL, _VALUE = 80, 4000
 
 
 @click.command()
@@ -76,6 +79,17 @@ def _show(columns: Sequence[str], rows: Iterator[tuple[Any, ...]], style: str) -
 
 
 def _table(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
+    """A line for each row, or a block, where that is wider than the terminal."""
+    shown = list(islice(rows, _SHOWN))
+    lines = _lines(columns, shown)
+    for part in [lines] if fits(lines) else _blocks(columns, shown):
+        print_table(part)
+    more = sum(1 for _ in rows)
+    if more:
+        click.echo(f"… and {more:,} more rows (--format csv and --json print all)")
+
+
+def _lines(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -83,20 +97,31 @@ def _table(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
         table.add_column(Text(one_line(name, _CELL)), overflow="fold")
-    for row in islice(rows, _SHOWN):
+    for row in rows:
         table.add_row(*(Text(_cell(value), justify=_side(value)) for value in row))
-    print_table(table)
-    more = sum(1 for _ in rows)
-    if more:
-        click.echo(f"… and {more:,} more rows (--format csv and --json print all)")
+    return table
 
 
-def _cell(value: Any) -> str:
+def _blocks(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Iterator[Table]:
+    from rich.table import Table
+    from rich.text import Text
+
+    for number, row in enumerate(rows, 1):
+        block = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        block.title, block.title_justify = Text(f"row {number:,}", "bold"), "left"
+        block.add_column(style="dim", max_width=_CELL // 2)
+        block.add_column(overflow="fold")
+        for name, value in zip(columns, row, strict=True):
+            block.add_row(Text(one_line(name, _CELL)), Text(_cell(value, _VALUE)))
+        yield block
+
+
+def _cell(value: Any, width: int = _CELL) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return one_line(str(_plain(value)) if not isinstance(value, str) else value, _CELL)
+    return one_line(str(_plain(value)) if not isinstance(value, str) else value, width)
 
 
 def _side(value: Any) -> Any:

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from securebench.reports.content import Content
 
-_SUFFIXES = {".md": "markdown", ".markdown": "markdown"}
+_SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
 
 
 @click.command()
@@ -35,9 +35,10 @@ def command(runs: tuple[Path, ...], output: Path | None, form: str | None, score
     from securebench.cli._runs import read_runs, warn_of_runs
     from securebench.cli._text import visible
     from securebench.reports.content import content_of
+    from securebench.reports.words import size_text
 
-    form = form or (_SUFFIXES.get(output.suffix.lower(), "html") if output else "html")
     check_destinations(output)
+    form = form or _from_ending(output)
     if output is None and form == "html" and not as_json and sys.stdout.isatty():
         raise click.UsageError("a page needs a file: -o report.html; or --format markdown for the terminal")
     read = read_runs(runs)
@@ -53,8 +54,19 @@ def command(runs: tuple[Path, ...], output: Path | None, form: str | None, score
     else:
         write(output, text)
         if not as_json:
-            click.echo(f"{visible(str(output))}: {_named(contents)}, {len(text.encode()) / 1e6:.1f} MB")
+            click.echo(f"{visible(str(output))}: {_named(contents)}, {size_text(len(text.encode()))}")
     return 0
+
+
+def _from_ending(output: Path | None) -> str:
+    if output is None:
+        return "html"
+    ending = output.suffix.lower()
+    if ending == ".pdf":
+        raise click.UsageError("a report is no PDF: write -o report.html, and print the page from a browser")
+    if ending not in _SUFFIXES:
+        raise click.UsageError(f"say which format: name it {', '.join(_SUFFIXES)}, or give --format")
+    return _SUFFIXES[ending]
 
 
 def _written(contents: list[Content], form: str, details: bool) -> str:

@@ -28,6 +28,7 @@ def command(run: Path, task: str | None, attempt: int | None, failed: bool, ever
     from securebench.cli._runs import read_runs
     from securebench.errors import ConfigError
     from securebench.reports.content import content_of
+    from securebench.reports.words import counted
 
     if attempt is not None and task is None:
         raise click.UsageError("--attempt needs a TASK")
@@ -41,7 +42,9 @@ def command(run: Path, task: str | None, attempt: int | None, failed: bool, ever
     line = _task(content, task)
     attempts = [row for row in line.rows if attempt in (None, row.attempt) and not (failed and row.status == "passed")]
     if attempt is not None and attempt > len(line.attempts):
-        raise ConfigError(f"task {line.task.id} has {len(line.attempts)} attempts; there is no attempt {attempt}")
+        raise ConfigError(
+            f"task {line.task.id} has {counted(len(line.attempts), 'attempt')}; there is no attempt {attempt}"
+        )
     if failed and line.rows and not attempts and not as_json:
         click.echo("passed: there is nothing that did not", err=True)
     return _show_task(content, line, attempts, everything, as_json)
@@ -75,9 +78,12 @@ def _show_task(content: Content, line: TaskLine, rows: list[Row], everything: bo
 
     for part in task_lines(line):
         print_table(part)
+    shown = None
     for row, detail in told:
-        for part in attempt_lines(row, detail):
+        asked = None if detail is None else detail.asked
+        for part in attempt_lines(row, detail, asked=asked != shown):
             print_table(part)
+        shown = asked or shown
     return 0
 
 
@@ -98,7 +104,9 @@ def _detail(content: Content, row: Row, bounds: Any) -> Detail | None:
 def _attempt_json(row: Row, detail: Detail | None) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return asdict(row) | {"detail": None if detail is None else detail.as_json()}
+    from securebench.reports.spreads import seconds_of
+
+    return asdict(row) | {"seconds": seconds_of(row), "detail": None if detail is None else detail.as_json()}
 
 
 def _task(content: Content, wanted: str) -> TaskLine:

@@ -28,3 +28,8 @@ def number(value: Any) -> float | None:
 
 def whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST else None
+
+
+def share(value: Any) -> float | None:
+    known = number(value)
+    return known if known is not None and known <= 1 else None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from securebench.errors import FailureReason
+from securebench.evidence.findings import Finding
 from securebench.evidence.verify import Verification
+from securebench.records.seal import SEAL_FILE
 from securebench.reports.runs import Run
+from securebench.reports.under_way import is_held
 from securebench.reports.words import counted
 
 GOOD, BAD, OPEN = "passed", "failed", "pending"
@@ -63,14 +66,26 @@ class Integrity:
 
 def integrity_of(run: Run) -> Integrity:
     seen = run.verification
+    state, verdict = _unended(run) or _verdict(seen)
+    wrong = run.faults if state == OPEN else seen.errors
     return Integrity(
-        *_verdict(seen),
-        (_chain(run), _seal(run), *_audits(run), _controls(run), _tampering(run)),
-        tuple(map(str, seen.errors)),
-        tuple(map(str, seen.notes)),
+        state,
+        verdict,
+        (_chain(run, wrong), _seal(run, state), *_audits(run), _controls(run), _tampering(run)),
+        tuple(map(str, wrong)),
+        tuple(str(finding) for finding in seen.findings if finding not in wrong),
         seen.not_proven,
         seen.unlisted,
     )
+
+
+def _unended(run: Run) -> tuple[str, str] | None:
+    """Of a run that is under way, or was stopped: what it lacks is no fault of what is there."""
+    facts = run.verification.facts
+    recorded = f"{facts['recorded']:,} of {facts['planned']:,} recorded"
+    if run.seal_status == "unsealed" and is_held(run.directory):
+        return OPEN, f"Still running: {recorded}, not sealed yet"
+    return (OPEN, f"Stopped before its end: {recorded}; continue with `run --resume`") if run.unfinished else None
 
 
 def _verdict(seen: Verification) -> tuple[str, str]:
@@ -83,24 +98,24 @@ def _verdict(seen: Verification) -> tuple[str, str]:
     return OPEN, f"Consistent, but the seal {who}"
 
 
-def _chain(run: Run) -> Check:
+def _chain(run: Run, faults: Sequence[Finding]) -> Check:
     facts = run.verification.facts
-    wrong = sum(finding.file != "seal.json" for finding in run.verification.errors)
+    wrong = sum(finding.file != SEAL_FILE for finding in faults)
     recorded = f"{facts['recorded']:,} of {facts['planned']:,} attempts"
     words = f"{facts['records']:,} records in one chain from the plan, {recorded}"
     if wrong:
-        return Check("chain and contents", BAD, f"{words}; {wrong:,} findings below")
+        return Check("chain and contents", BAD, f"{words}; {counted(wrong, 'finding')} below")
     return Check("chain and contents", GOOD, f"{words}; every candidate and file has its digest")
 
 
-def _seal(run: Run) -> Check:
+def _seal(run: Run, state: str) -> Check:
     key, facts = run.verification.key, run.verification.facts
     if key is None:
-        return Check("seal", BAD, "there is no valid seal")
+        return Check("seal", state, "it is not sealed yet" if state == OPEN else "there is no valid seal")
     who = {"trusted": f"{key.name}, whom you trust", "ephemeral": "a key made for this run, which names nobody"}.get(
         key.standing, "a key you do not know"
     )
-    wrong = any(finding.file == "seal.json" for finding in run.verification.errors)
+    wrong = any(finding.file == SEAL_FILE for finding in run.verification.errors)
     state = BAD if wrong else GOOD if key.standing == "trusted" else OPEN
     return Check("seal", state, f"{facts['status']}, signed by {who} ({key.id})")
 
@@ -145,4 +160,5 @@ def _tampering(run: Run) -> Check:
     if not caught:
         return Check("tampering", GOOD, "none was found")
     names = ", ".join(caught[:5]) + (f" and {len(caught) - 5:,} more" if len(caught) > 5 else "")
-    return Check("tampering", BAD, f"{len(caught):,} attempts were caught at it, and failed: {names}")
+    were = "was" if len(caught) == 1 else "were"
+    return Check("tampering", BAD, f"{counted(len(caught), 'attempt')} {were} caught at it, and failed: {names}")

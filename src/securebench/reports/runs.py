@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from securebench.errors import IntegrityError
+from securebench.evidence.findings import Finding
 from securebench.evidence.verify import Verification, find_runs, verify_run
 from securebench.records.plan import PLAN_FILE, Plan
 from securebench.records.seal import SEAL_FILE
@@ -41,17 +42,32 @@ class Run:
     @property
     def seal_status(self) -> str:
         """`complete`, `interrupted`, or `unsealed`; `broken` where anything is not as it was written."""
-        status = str(self.verification.facts.get("status", "unsealed"))
-        without = self._unfinished() if status == "unsealed" else frozenset[str]()
-        return "broken" if any(finding.file not in without for finding in self.verification.errors) else status
+        return "broken" if self.faults else str(self.verification.facts.get("status", "unsealed"))
+
+    @property
+    def faults(self) -> list[Finding]:
+        """What is not as it was written: every error, but for what a run merely lacks that did not end."""
+        errors = self.verification.errors
+        if self.verification.facts.get("status", "unsealed") != "unsealed":
+            return errors
+        excused = self._unfinished()
+        return [finding for finding in errors if finding.file not in excused]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether nothing is wrong with it but that it has not ended."""
+        facts = self.verification.facts
+        return self.seal_status == "unsealed" and facts["recorded"] < facts["planned"]
 
     def _unfinished(self) -> frozenset[str]:
         """What findings are about where a run merely did not end: no seal, no summary or an earlier one, attempts
-        without a record. A seal that is there and does not hold is another matter."""
-        excused = {SUMMARY_FILE}
+        without a record. A seal that is there and does not hold is another matter, and so is what else is said of the
+        plan."""
+        excused, errors = {SUMMARY_FILE}, self.verification.errors
         if not os.path.lexists(self.directory / SEAL_FILE):
             excused.add(SEAL_FILE)
-        if self.verification.facts["recorded"] < self.verification.facts["planned"]:
+        missing = self.verification.facts["recorded"] < self.verification.facts["planned"]
+        if missing and sum(finding.file == PLAN_FILE for finding in errors) == 1:
             excused.add(PLAN_FILE)
         return frozenset(excused)
 
@@ -93,17 +109,27 @@ def load_runs(paths: Iterable[Path], trusted: Mapping[str, str] | None = None) -
 
 
 def _labels(runs: list[Run]) -> list[str]:
-    """The run's id; where several have the same, with the directory, and a number if even that is the same."""
-    ids = Counter(run.plan.run_id for run in runs)
-    names = [
-        run.plan.run_id if ids[run.plan.run_id] == 1 else f"{run.plan.run_id} ({run.directory.name})" for run in runs
-    ]
+    """The run's id; where several have the same, with as much of the end of its path as tells them apart, and a number
+    if even that is the same."""
+    places: dict[str, list[Path]] = {}
+    for run in runs:
+        places.setdefault(run.plan.run_id, []).append(run.directory)
+    names = [_name(run, places[run.plan.run_id]) for run in runs]
     seen: Counter[str] = Counter()
     labels = []
     for name in names:
         seen[name] += 1
         labels.append(name if seen[name] == 1 else f"{name} [{seen[name]}]")
     return labels
+
+
+def _name(run: Run, places: list[Path]) -> str:
+    if len(places) == 1:
+        return run.plan.run_id
+    parts = [place.absolute().parts for place in places]
+    depth = next((n for n in range(1, 1 + max(map(len, parts))) if len({one[-n:] for one in parts}) == len(parts)), 1)
+    tail = str(Path(*run.directory.absolute().parts[-depth:]))
+    return tail if run.directory.name == run.plan.run_id else f"{run.plan.run_id} ({tail})"
 
 
 class _Reader:

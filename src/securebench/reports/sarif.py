@@ -48,7 +48,7 @@ class Log:
     is."""
 
     title: str
-    time: float
+    time: float | None
     results: Sequence[Result]
     texts: Mapping[str, str]
     properties: Mapping[str, Any]
@@ -76,11 +76,10 @@ class Log:
             "informationUri": "https://securebench.org",
             "rules": [_rule(rule, title, self.texts.get(rule, ""), self.tags) for rule, title in titles.items()],
         }
-        began = datetime.fromtimestamp(self.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         run = {
             "tool": {"driver": driver},
             "automationDetails": {"id": f"{plain(self.title)}/"},
-            "invocations": [{"executionSuccessful": True, "startTimeUtc": began}],
+            "invocations": [{"executionSuccessful": True} | _began(self.time)],
             "columnKind": "unicodeCodePoints",
             "results": _PLACE,
             "properties": _shown(self.properties),
@@ -90,6 +89,10 @@ class Log:
     def _results(self) -> Iterator[dict[str, Any]]:
         indexes = {rule: index for index, rule in enumerate(dict.fromkeys(one.rule for one in self.results))}
         return (_result(one, indexes[one.rule]) for one in self.results)
+
+
+def _began(time: float | None) -> dict[str, str]:
+    return {} if time is None else {"startTimeUtc": datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
 def _rule(rule: str, title: str, text: str, tags: tuple[str, ...]) -> dict[str, Any]:

@@ -57,6 +57,13 @@ def amount_text(number: float) -> str:
     return f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.1f}"
 
 
+def size_text(size: int) -> str:
+    """`850 bytes`, `12 kB`, `1.6 MB`."""
+    if size < 1000:
+        return counted(size, "byte")
+    return f"{_two(size / 1e3)} kB" if size < 999_500 else f"{_two(size / 1e6)} MB"
+
+
 def money_text(usd: float) -> str:
     """`$ 0.0031`, `$ 0.10`, `$ 12.40`."""
     if usd == 0 or usd >= 0.0995:

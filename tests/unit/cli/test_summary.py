@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from securebench.cli._summary import amount, duration, notes, score_text, summary_table
+from securebench.cli._summary import amount, duration, notes, print_summary, score_text, summary_table
 from securebench.records import summary as module
 
 
@@ -101,3 +101,10 @@ def test_amounts_are_short(number: int, text: str) -> None:
 @pytest.mark.parametrize("seconds, text", [(0, "0.0 s"), (59.94, "59.9 s"), (60, "1 min 0 s"), (12_000, "3 h 20 min")])
 def test_durations_are_short(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_file_gets_whole_names_and_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(a_summary(run_id="n" * 120, output_path="p/" * 80), as_json=False)
+    printed = capsys.readouterr().out
+    assert "n" * 120 in printed
+    assert "p/" * 80 in printed

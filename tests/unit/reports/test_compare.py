@@ -129,6 +129,10 @@ def test_more_runs_are_corrected_for_and_compared_with_the_first(
     every = compare_runs([first, second, third], all_pairs=True)
     assert len(every.matches) == 3
     assert "after Holm" in explained(every.matches[0], True)
+    assert "of this pair alone, not corrected" in explained(every.matches[0], True)
+    assert "of this pair alone" in markdown(comparison)
+    assert "of this pair alone and not corrected" in comparison_page(comparison)
+    assert "of this pair alone" not in markdown(compare_runs([first, second]))
 
 
 def test_one_run_is_no_comparison(first: Run) -> None:

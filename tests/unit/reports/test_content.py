@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -176,3 +177,50 @@ def test_plan_of_millions_of_attempts_lists_as_many_as_anybody_reads(place: Path
     most = tuple(task.model_copy(update={"attempts": 10_000_000}) for task in run.plan.tasks[:2])
     content = content_of(replace(run, plan=run.plan.model_copy(update={"tasks": most}), rows=run.rows[:6]))
     assert [len(line.attempts) for line in content.tasks] == [1003, 1003]
+
+
+def begun(place: Path, records: int) -> Path:
+    """A run of which so many attempts are recorded, and that nobody ended."""
+    for name in ("seal.json", "summary.json", "checkpoints.jsonl"):
+        (place / name).unlink(missing_ok=True)
+    lines = (place / "candidates.jsonl").read_bytes().splitlines(keepends=True)
+    (place / "candidates.jsonl").write_bytes(b"".join(lines[:records]))
+    return place
+
+
+def test_a_run_under_way_is_neither_good_nor_bad(tmp_path: Path) -> None:
+    place = begun(write_run(tmp_path / "run", SyntheticRun(tasks=4)), 7)
+    with (place / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        told = integrity_of(load_run(place))
+    assert (told.state, told.verdict) == ("pending", "Still running: 7 of 12 recorded, not sealed yet")
+    assert told.problems == ()
+    assert any("planned attempts have no record" in note for note in told.notes)
+    assert not [check.name for check in told.checks if check.state == "failed"]
+    told = integrity_of(load_run(place))
+    assert (told.state, told.verdict) == (
+        "pending",
+        "Stopped before its end: 7 of 12 recorded; continue with `run --resume`",
+    )
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_run_that_did_not_end_and_was_changed_is_bad(tmp_path: Path, held: bool) -> None:
+    place = begun(write_run(tmp_path / "run", SyntheticRun(tasks=4)), 7)
+    data = (place / "candidates.jsonl").read_bytes()
+    (place / "candidates.jsonl").write_bytes(data.replace(b'"task_type":"repo_patch"', b'"task_type":"repo_batch"', 1))
+    with (place / ".lock").open("w") as lock:
+        if held:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        told = integrity_of(load_run(place))
+    assert told.state == "failed"
+    assert told.verdict.startswith("Not verified: ")
+
+
+def test_a_run_that_is_whole_and_not_sealed_is_not_excused(tmp_path: Path) -> None:
+    place = write_run(tmp_path / "run", SyntheticRun(tasks=4))
+    (place / "seal.json").unlink()
+    (place / "summary.json").unlink()
+    told = integrity_of(load_run(place))
+    assert told.state == "failed"
+    assert {check.name: check.state for check in told.checks}["chain and contents"] == "failed"

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -26,8 +27,6 @@ from securebench.reports.sheets import cell, csv_lines
 from securebench.reports.tables import RECORDS, RUNS, TABLES, TASKS, Table
 from securebench.testing.synthetic_run import SyntheticRun, write_run
 
-NOW = 1_800_000_000.0
-
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -45,7 +44,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def text(style: str, *runs: Run, table: Table = RECORDS) -> str:
-    return "".join(export_text(runs, style, table, NOW))
+    return "".join(export_text(runs, style, table))
 
 
 # CSV
@@ -195,15 +194,20 @@ def test_sarif_has_a_result_for_every_attempt(real: Run, faulty: Run) -> None:
 
 
 def test_sarif_in_pieces_is_the_whole_of_it(hostile: Run) -> None:
-    log = findings([hostile], NOW)
+    log = findings([hostile])
     assert json.loads("".join(log.pieces())) == log.as_json()
-    assert json.loads("".join(findings([], NOW).pieces()))["runs"][0]["results"] == []
+    assert json.loads("".join(findings([]).pieces()))["runs"][0]["results"] == []
 
 
-def test_sarif_of_the_same_run_has_the_same_fingerprints(real: Run) -> None:
-    first, second = (json.loads("".join(export_text([real], "sarif", RECORDS, when))) for when in (NOW, NOW + 9))
-    prints = [[one["partialFingerprints"] for one in log["runs"][0]["results"]] for log in (first, second)]
-    assert prints[0] == prints[1]
+def test_sarif_is_of_the_time_of_the_first_run_and_the_same_whenever_it_is_written(real: Run, hostile: Run) -> None:
+    [log] = json.loads(text("sarif", real, hostile))["runs"]
+    planned = min(real.plan.created_at, hostile.plan.created_at)
+    assert log["invocations"][0]["startTimeUtc"] == f"{planned[:19]}Z"
+
+
+def test_sarif_of_a_run_planned_on_no_day_has_no_time(real: Run) -> None:
+    run = replace(real, plan=real.plan.model_copy(update={"created_at": "2026-99-99T00:00:00Z"}))
+    assert json.loads(text("sarif", run))["runs"][0]["invocations"] == [{"executionSuccessful": True}]
 
 
 def fingerprints(run: Run) -> dict[str, str]:
@@ -288,7 +292,7 @@ def test_private_values_are_in_no_export(tmp_path: Path) -> None:
     runs = load_runs([constant_run(tmp_path, "private", "5", pack=pack)])
     for style in FORMATS:
         for table in TABLES if style in {"csv", "jsonl"} else (RECORDS,):
-            written = "".join(export_text(runs, style, table, NOW))
+            written = "".join(export_text(runs, style, table))
             assert "987654321" not in written
             assert "seen-task" in written or table is RUNS
 
@@ -300,5 +304,5 @@ def test_digest_of_a_row_is_in_no_export(real: Run) -> None:
     assert "row_digest" not in {column.name for table in TABLES for column in table.columns}
     for style in FORMATS:
         for table in TABLES if style in {"csv", "jsonl"} else (RECORDS,):
-            written = "".join(export_text([real], style, table, NOW))
+            written = "".join(export_text([real], style, table))
             assert not [digest for digest in digests if digest in written]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -206,3 +207,17 @@ def test_a_seal_that_names_nobody_is_noted_and_can_be_refused(tmp_path: Path) ->
     accepted = Sealed(trusted=True).check(known)
     assert (accepted.held, accepted.notes) == (True, ())
     assert Sealed().check(known).notes == ()
+
+
+@pytest.mark.parametrize("held_by_an_engine", [True, False])
+def test_gate_is_shut_for_a_run_that_did_not_end(tmp_path: Path, held_by_an_engine: bool) -> None:
+    place = write_run(tmp_path / "run", SyntheticRun(tasks=4))
+    for name in ("seal.json", "summary.json"):
+        (place / name).unlink()
+    lines = (place / "candidates.jsonl").read_bytes().splitlines(keepends=True)
+    (place / "candidates.jsonl").write_bytes(b"".join(lines[:7]))
+    with (place / ".lock").open("w") as lock:
+        if held_by_an_engine:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        gate = check_gate(load_run(place), [MinScore(0.0), Sealed()])
+    assert [outcome.held for outcome in gate.outcomes] == [False, True, False]

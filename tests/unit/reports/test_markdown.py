@@ -61,3 +61,28 @@ def test_annotation_is_one_command(case: str, level: str) -> None:
     head, _, message = line.removeprefix("::").partition("::")
     assert re.fullmatch(rf"{level} title=[^:,]*", head)
     assert not re.search(r"%(?!25|0A|0D|3A|2C)", head + message)
+
+
+@pytest.mark.parametrize(
+    "text", ["3 tasks: wrong_answer, 0.1.0", "sha256:abc (at 12:30), 10 % / 2", "a # b; $ 0.31 = x", "1.5 points + 2"]
+)
+def test_what_means_nothing_stays_as_it_is(text: str) -> None:
+    assert markdown.name(text) == f"<code>{text}</code>"
+    assert markdown.plain(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("*a*", "_a_", "a _b_ c", "__a__", "~~a~~", "`a`", "$a$", "$$a$$", "[a](b)", "![a](b)", "<b>", "&lt;", "\\*"),
+        *("https://a.b", "ftp://a.b", "www.a.b", "WWW.a.b", "mailto:a@b.c", "a@b.c", "//a.b", ":smile:", "#1", "@a"),
+        *("# a", "- a", "+ a", "> a", "1. a", "12) a", "1.", "---", "===", ": a", "a | b"),
+    ],
+)
+def test_what_means_something_means_nothing_any_more(text: str) -> None:
+    for written in (markdown.plain(text), markdown.name(text)):
+        assert text not in written
+        assert html.unescape(written).removeprefix("<code>").removesuffix("</code>") == text
+        rendered = RENDERER.render(f"before\n\n{written}\n\nafter")
+        assert set(re.findall(r"<(\w+)", rendered)) <= {"p", "code"}
+        assert html.escape(text, quote=False) in rendered

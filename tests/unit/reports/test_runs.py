@@ -166,7 +166,7 @@ def test_runs_have_labels_that_tell_them_apart(sealed: Path, tmp_path: Path) -> 
     for name in ("x/one", "y/one", "other"):
         shutil.copytree(sealed, tmp_path / name)
     labels = [run.label for run in load_runs([tmp_path])]
-    assert len(set(labels)) == 3
+    assert labels == [f"real ({tmp_path.name}/other)", "real (x/one)", "real (y/one)"]
     assert load_runs([sealed, sealed])[0].label == "real"
     assert len(load_runs([sealed, sealed])) == 1
     with pytest.raises(ConfigError, match="no such directory"):
@@ -174,6 +174,12 @@ def test_runs_have_labels_that_tell_them_apart(sealed: Path, tmp_path: Path) -> 
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match="holds no run"):
         load_runs([tmp_path / "empty"])
+
+
+def test_runs_of_one_name_in_several_places_go_by_the_end_of_their_paths(sealed: Path, tmp_path: Path) -> None:
+    for name in ("my-pack/runs/real", "pk2/runs/real"):
+        shutil.copytree(sealed, tmp_path / name)
+    assert [run.label for run in load_runs([tmp_path])] == ["my-pack/runs/real", "pk2/runs/real"]
 
 
 def test_key_that_is_trusted_is_named(tmp_path: Path) -> None:

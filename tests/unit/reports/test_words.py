@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from securebench.reports.words import amount_text, money_text, seconds_text, share_text
+from securebench.reports.words import amount_text, money_text, seconds_text, share_text, size_text
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,11 @@ def test_amounts(number: float, text: str) -> None:
 
 def test_shares() -> None:
     assert share_text(0.62849) == "62.8 %"
+
+
+@pytest.mark.parametrize(
+    "size, text",
+    [(0, "0 bytes"), (1, "1 byte"), (850, "850 bytes"), (12_400, "12 kB"), (999_600, "1 MB"), (1_550_000, "1.6 MB")],
+)
+def test_size(size: int, text: str) -> None:
+    assert size_text(size) == text

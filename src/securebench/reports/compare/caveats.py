@@ -23,15 +23,15 @@ def _of_run(run: Run) -> Iterator[str]:
     elif status == "unsealed":
         yield "is not sealed: nobody vouches for its records"
     if len(run.rows) < plan.total:
-        yield f"is not finished: {plan.total - len(run.rows):,} of {plan.total:,} attempts have no record"
+        yield f"is not finished: {plan.total - len(run.rows):,} of {counted(plan.total, 'attempt')} without a record"
     if plan.unsafe:
         yield "went without the audit of the walls (unsafe)"
     if summary.filtered is not None:
         yield f"is not of the whole pack: {summary.filtered}"
     if summary.errors:
-        yield f"has {summary.errors} attempts on which the host failed; they are not scored"
+        yield f"has {counted(summary.errors, 'attempt')} on which the host failed, not scored"
     if summary.pending:
-        yield f"has {summary.pending} attempts that nobody judged; they are not scored"
+        yield f"has {counted(summary.pending, 'attempt')} that nobody judged, not scored"
 
 
 def broken(run: Run) -> str:
@@ -75,13 +75,21 @@ def _attempts(run: Run) -> str:
 
 
 def _tasks(pairing: Pairing) -> Iterator[str]:
-    alone = pairing.only_first + pairing.only_second
+    alone, changed, unjudged = pairing.only_first + pairing.only_second, pairing.changed, pairing.unjudged
     if alone:
-        yield f"{alone} tasks were planned in one of them only ({pairing.only_first} and {pairing.only_second})"
-    if pairing.changed:
-        yield f"{pairing.changed} tasks of the same ids are of another pack, or have other files, and are left out"
-    if pairing.unjudged:
-        yield f"{pairing.unjudged} tasks have no verdict in one of them, and are left out"
+        were = "was" if alone == 1 else "were"
+        yield (
+            f"{counted(alone, 'task')} {were} planned in one of them only ({pairing.only_first} and "
+            f"{pairing.only_second})"
+        )
+    if changed == 1:
+        yield "1 task of the same id is of another pack, or has other files, and is left out"
+    elif changed:
+        yield f"{changed:,} tasks of the same ids are of another pack, or have other files, and are left out"
+    if unjudged == 1:
+        yield "1 task has no verdict in one of them, and is left out"
+    elif unjudged:
+        yield f"{unjudged:,} tasks have no verdict in one of them, and are left out"
 
 
 def _assurance(first: Run, second: Run) -> Iterator[str]:

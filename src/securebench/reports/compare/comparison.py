@@ -197,11 +197,12 @@ def _parts(pairs: Sequence[Pair]) -> tuple[tuple[str, Difference], ...]:
 def _nothing_in_common(first: Run, second: Run, pairing: Pairing) -> str:
     what = f"{first.label} and {second.label} have no task in common that both were judged on"
     if pairing.changed:
-        return (
-            f"{what}: {pairing.changed} tasks have the same ids, but are of different packs; --by-id compares them all "
-            "the same"
-        )
+        return f"{what}: {_same_ids(pairing.changed)} of different packs; --by-id compares them all the same"
     return f"{what}: are they runs of the same pack, and is anything in them judged?"
+
+
+def _same_ids(tasks: int) -> str:
+    return "1 task has the same id, but is" if tasks == 1 else f"{tasks:,} tasks have the same ids, but are"
 
 
 def difference_json(difference: Difference) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from securebench.reports.html.document import Design, render
 from securebench.reports.html.svg import element, figure, percent
 from securebench.reports.html.whiskers import scale, whisker
 from securebench.reports.statistics import Difference
-from securebench.reports.words import interval_text, money_text, share_text
+from securebench.reports.words import counted, interval_text, money_text, share_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -85,6 +85,7 @@ def comparison_page(comparison: Comparison) -> str:
         shares=scale(SHARES, lambda value: f"{value:.0%}"),
         matches=[_match(f"m{n}", match, comparison.corrected, axis) for n, match in enumerate(comparison.matches, 1)],
         share=share,
+        counted=counted,
     )
 
 

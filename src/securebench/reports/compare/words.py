@@ -47,7 +47,9 @@ def explained(match: Match, corrected: bool) -> str:
     size, way = abs(difference.mean) * 100, "more" if difference.mean > 0 else "less"
     low, high = points(difference.interval.low), points(difference.interval.high)
     known = f"95 % interval {low} to {high}, {p_equals(match.adjusted)}"
-    known += " after Holm's correction" if corrected else ""
+    if corrected:
+        known = f"95 % interval of this pair alone, not corrected: {low} to {high}; "
+        known += f"{p_equals(match.adjusted)} after Holm's correction"
     if match.significant:
         return f"{size:.1f} points {way} ({known})"
     told = "The same score" if not difference.mean else f"{size:.1f} points {way}, which chance can explain"

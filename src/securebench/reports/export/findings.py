@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import PurePosixPath
 
 from securebench.records.store import RECORDS_FILE
@@ -23,8 +25,9 @@ _TEXTS = {
 }
 
 
-def findings(runs: Sequence[Run], time: float) -> Log:
-    """One log of all runs; paths are those of the records, beneath the name of their run's directory."""
+def findings(runs: Sequence[Run]) -> Log:
+    """One log of all runs, of the time the first was planned, so that it is the same whenever it is written. Paths are
+    those of the records, beneath the name of their run's directory."""
     title = ", ".join(dict.fromkeys(run.plan.benchmark.id for run in runs))
     properties = {
         "runs": {
@@ -32,7 +35,13 @@ def findings(runs: Sequence[Run], time: float) -> Log:
         }
     }
     results = [_result(run, row) for run in runs for row in run.rows]
-    return Log(title, time, results, _TEXTS, properties, tags=("benchmark",))
+    return Log(title, min(_planned(runs), default=None), results, _TEXTS, properties, tags=("benchmark",))
+
+
+def _planned(runs: Sequence[Run]) -> Iterator[float]:
+    for run in runs:
+        with suppress(ValueError):  # a stranger's plan may name a day that no month has
+            yield datetime.fromisoformat(run.plan.created_at).timestamp()
 
 
 def _result(run: Run, row: Row) -> Result:

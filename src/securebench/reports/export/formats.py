@@ -24,7 +24,7 @@ OF_ONE_RUN = ("atif", "inspect", "swebench")
 """Formats of other people's runs, each of one run. Texts in them are exact, and spelt in ASCII."""
 
 
-def export_text(runs: Sequence[Run], style: str, table: Table, time: float) -> Iterator[str]:
+def export_text(runs: Sequence[Run], style: str, table: Table) -> Iterator[str]:
     """The file in pieces, for every format of `TEXTS`."""
     if style == "csv":
         yield from csv_lines([column.name for column in table.columns], table.rows(runs))
@@ -35,7 +35,7 @@ def export_text(runs: Sequence[Run], style: str, table: Table, time: float) -> I
     elif style == "junit":
         yield from junit_lines(runs)
     else:
-        yield from findings(runs, time).pieces()
+        yield from findings(runs).pieces()
 
 
 def run_text(run: Run, style: str, attempt: int = 1) -> Iterator[str]:

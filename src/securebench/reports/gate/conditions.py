@@ -15,7 +15,7 @@ from securebench.reports.compare.words import difference_text, p_equals
 from securebench.reports.runs import Run
 from securebench.reports.scores import score_of
 from securebench.reports.statistics import CONFIDENCE
-from securebench.reports.words import share_text
+from securebench.reports.words import counted, share_text
 
 _SLACK = 1e-12  # what adding up scores loses
 
@@ -102,7 +102,7 @@ class MaxDrop:
 
     def _words(self, match: Match, too_far: bool) -> str:
         one = match.difference
-        words = f"{difference_text(one)} points against {self.base.label} on {one.tasks:,} tasks; "
+        words = f"{difference_text(one)} points against {self.base.label} on {counted(one.tasks, 'task')}; "
         words += f"a drop of at most {self.most * 100:.1f} points is allowed"
         if too_far and self.significant:
             way = "chance does not explain" if match.significant else "chance can explain"
@@ -118,7 +118,7 @@ class MaxErrors:
 
     def check(self, run: Run) -> Outcome:
         errors = run.summary.errors
-        words = f"the host failed on {errors:,} attempts; at most {self.most:,} are allowed"
+        words = f"the host failed on {counted(errors, 'attempt')}; at most {self.most:,} are allowed"
         return Outcome("max-errors", errors <= self.most, words)
 
 
@@ -129,7 +129,7 @@ class MinTasks:
     def check(self, run: Run) -> Outcome:
         judged = len({row.task_id for row in run.rows if row.judged})
         return Outcome(
-            "min-tasks", judged >= self.least, f"{judged:,} tasks were judged; at least {self.least:,} are required"
+            "min-tasks", judged >= self.least, f"{counted(judged, 'task')} judged; at least {self.least:,} are required"
         )
 
 
@@ -143,7 +143,7 @@ class MaxCost:
         cost, unknown = run.summary.cost_usd or 0.0, run.summary.cost_unknown
         words = f"{cost:,.2f} USD; at most {self.most:,.2f} are allowed"
         if unknown:
-            words += f"; the price of {unknown:,} attempts is not known"
+            words += f"; the price of {counted(unknown, 'attempt')} is not known"
         return Outcome("max-cost", not unknown and cost <= self.most + 1e-9, words)
 
 

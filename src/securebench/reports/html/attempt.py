@@ -9,6 +9,7 @@ from securebench.reports.clips import Clip
 from securebench.reports.details import Candidate, Detail, Test
 from securebench.reports.html.nodes import OPEN, Node, facts, node
 from securebench.reports.rows import Row
+from securebench.reports.spreads import seconds_of
 from securebench.reports.transcript import Call, Step, Transcript
 from securebench.reports.words import GLYPHS, seconds_text
 
@@ -30,8 +31,8 @@ def missing(number: int) -> Node:
 
 def _summary(row: Row) -> Node:
     told = [row.failure_reason or "", row.assurance or ""]
-    if row.produce_seconds is not None:
-        told.append(seconds_text(row.produce_seconds))
+    if (seconds := seconds_of(row)) is not None:
+        told.append(seconds_text(seconds))
     if row.status == "failed" and row.score:
         told.append(f"score {row.score:.2f}")
     return node(

@@ -72,7 +72,8 @@ class Passes:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """`key` makes ids unique on a page of several runs; `failures` are told in full, without a script."""
+    """`key` makes ids unique on a page of several runs; `failures` are told in full by task, for paper and
+    where no script runs."""
 
     key: str
     content: Content
@@ -93,7 +94,7 @@ class RunView:
     table: TaskTable
     index: str
     blocks: Blocks
-    failures: tuple[tuple[str, Node], ...]
+    failures: tuple[tuple[str, tuple[Node, ...]], ...]
     more_failures: int
 
 
@@ -113,7 +114,7 @@ class Told:
 
     index: str
     blocks: Blocks
-    failures: tuple[tuple[str, Node], ...]
+    failures: tuple[tuple[str, tuple[Node, ...]], ...]
     more_failures: int
 
 

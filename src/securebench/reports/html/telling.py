@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 
 from securebench.candidates.store import CandidateStore
 from securebench.evidence.verify import CANDIDATES
@@ -40,7 +40,10 @@ def told(content: Content, budget: int) -> Told:
         return Told(
             pack(index(content.tasks)),
             packed_tasks(len(tasks), content.run.plan.attempts, teller.task, budget),
-            tuple((row.task_id, teller.one(row, _INLINE, unfold=False)) for row in shown),
+            tuple(
+                (task, tuple(teller.one(row, _INLINE, unfold=False) for row in rows))
+                for task, rows in groupby(shown, lambda row: row.task_id)
+            ),
             len(failed) - len(shown),
         )
 

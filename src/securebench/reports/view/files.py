@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from securebench._fs import UnsafeEntry, open_beneath, open_directory, read_bounded
 from securebench.records.files import RUN_DIRECTORIES, RUN_FILES
-from securebench.records.store import LOCK_FILE, RECORDS_FILE
+from securebench.records.store import RECORDS_FILE
 
 MOST_RECORDS = 2 * 2**30
 _COUNTED, _PIECE = 256 * 2**20, 2**20
@@ -85,18 +85,6 @@ def count_lines(directory: Path, name: str) -> int:
     except (OSError, UnsafeEntry):
         return 0
     return count
-
-
-def is_held(directory: Path) -> bool:
-    """Whether an engine of this machine has the run's lock. Looked up, not tried: a try could keep an engine out."""
-    lock = _status(directory / LOCK_FILE)
-    if lock is None:
-        return False
-    try:
-        rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    except OSError:
-        return False
-    return any(row[1:2] == ["FLOCK"] and row[5:6] and row[5].endswith(f":{lock.st_ino}") for row in rows)
 
 
 def modified(directory: Path) -> float:

@@ -14,7 +14,7 @@ from securebench._text import one_line
 from securebench.progress import Event, ProgressEvent
 from securebench.records.events import EVENTS_FILE
 from securebench.records.store import RECORDS_FILE
-from securebench.reports._values import number, text, whole
+from securebench.reports._values import number, share, text, whole
 from securebench.run_state import RunState
 
 STEP = 2**20  # bytes that are read at once
@@ -63,6 +63,7 @@ class Follower:
         self._now = 0.0
         self._state = RunState(lambda: self._now)
         self._last: deque[dict[str, Any]] = deque(maxlen=_LAST)
+        self._score: float | None = None
         self.done = False
 
     def catch_up(self) -> bool:
@@ -96,6 +97,7 @@ class Follower:
             ],
             "last": list(reversed(self._last)),
             "finished": self.done,
+            "score": self._score if self.done else None,
         }
 
     def _event(self, value: dict[str, Any]) -> None:
@@ -105,6 +107,7 @@ class Follower:
             return
         self._now = max(self._now, number(value.get("time")) or 0.0)
         self.done = event is Event.RUN_DONE
+        self._score = share(value.get("score"))
         data = self._data(event, value)
         if data is not None:
             key = text(value.get("task_id"), 4096), whole(value.get("attempt")) or 0

@@ -20,16 +20,9 @@ from securebench.records.files import MARKS
 from securebench.records.seal import SEAL_FILE
 from securebench.records.store import RECORDS_FILE
 from securebench.records.summary import SUMMARY_FILE
-from securebench.reports._values import mapping, number, text, whole
-from securebench.reports.view.files import (
-    count_lines,
-    is_held,
-    modified,
-    problem,
-    read_part,
-    read_small,
-    signature,
-)
+from securebench.reports._values import mapping, number, share, text, whole
+from securebench.reports.under_way import is_held
+from securebench.reports.view.files import count_lines, modified, problem, read_part, read_small, signature
 
 MOST_RUNS = 2000
 _MOST_DIRECTORIES = 20_000
@@ -126,9 +119,9 @@ class Library:
             harness=text(told.get("harness"), _NAME),
             planned=whole(told.get("planned")) or 0,
             recorded=whole(told.get("total")) or (0 if why else count_lines(directory, RECORDS_FILE)),
-            score=_share(told.get("score")),
-            low=_share(interval.get("low")),
-            high=_share(interval.get("high")),
+            score=share(told.get("score")),
+            low=share(interval.get("low")),
+            high=share(interval.get("high")),
             cost=number(told.get("cost_usd")),
             state="refused" if why else _state(directory, self._clock() - when),
             modified=when,
@@ -159,8 +152,3 @@ def _state(directory: Path, age: float) -> str:
     if last and last[0].startswith(b'{"event":"%s"' % Event.RUN_DONE.value.encode()):
         return "finished"
     return "running" if age < _FRESH or is_held(directory) else "stopped"
-
-
-def _share(value: Any) -> float | None:
-    known = number(value)
-    return known if known is not None and known <= 1 else None

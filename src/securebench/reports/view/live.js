@@ -36,6 +36,10 @@
     by("pace").textContent = pace(state);
     by("running").textContent = number(state.running);
     by("phase").textContent = state.finished ? "finished" : "under way";
+    by("came").hidden = !state.finished;
+    by("busy").hidden = state.finished;
+    by("score").textContent = state.score === null ? "–" : `${(state.score * 100).toFixed(1)} %`;
+    by("told").textContent = state.finished ? "The report" : "The report so far";
     for (const item of by("statuses").children) {
       item.firstElementChild.textContent = number(state.statuses[item.dataset.status] || 0);
     }

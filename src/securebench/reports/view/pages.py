@@ -52,7 +52,7 @@ def list_page(root: Path, runs: Sequence[Listed]) -> str:
 
 
 def live_page(run: Listed, state: dict[str, Any]) -> str:
-    return render(_LIVE, run=run, state=state)
+    return render(_LIVE, run=run, state=state, score=_score(state["score"]))
 
 
 def choice_page(run: Listed, others: Sequence[Listed]) -> str:
@@ -72,11 +72,15 @@ def _line(run: Listed) -> Line:
         run,
         datetime.fromtimestamp(run.modified, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         _ago(time.time() - run.modified),
-        "–" if run.score is None else share_text(run.score),
+        _score(run.score),
         "" if run.cost is None else money_text(run.cost),
         whisker(SHARES, run.score, run.low, run.high) if known and run.score is not None else None,
         *STATES[run.state],
     )
+
+
+def _score(score: float | None) -> str:
+    return "–" if score is None else share_text(score)
 
 
 def _ago(seconds: float) -> str:

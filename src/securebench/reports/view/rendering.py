@@ -9,6 +9,7 @@ from pathlib import Path
 from securebench.reports.content import content_of
 from securebench.reports.html.report_page import report_page
 from securebench.reports.runs import load_runs
+from securebench.reports.under_way import is_held
 from securebench.reports.view.files import full_signature
 
 _KEPT_BYTES = 128 * 2**20
@@ -39,7 +40,7 @@ class Renderer:
         return comparison_page(compare_runs(load_runs(directories, self._trusted)))
 
     def _page(self, kind: tuple[str], directories: tuple[Path, ...], make: Callable[[tuple[Path, ...]], str]) -> bytes:
-        key = (kind, *((directory, full_signature(directory)) for directory in directories))
+        key = (kind, *((one, full_signature(one), is_held(one)) for one in directories))
         if key not in self._kept:
             self._kept[key] = make(directories).encode()
             while sum(map(len, self._kept.values())) > _KEPT_BYTES and len(self._kept) > 1:

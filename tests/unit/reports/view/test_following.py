@@ -52,10 +52,11 @@ def test_it_catches_up_with_what_was_added(tmp_path: Path) -> None:
         0.5,
     )
     assert told["last"] == [{"name": "a #1", "status": "failed", "told": "failed wrong_answer"}]
-    assert not told["finished"]
-    append(tmp_path, {"event": "run_done", "time": 110.0})
+    assert (told["finished"], told["score"]) == (False, None)
+    append(tmp_path, {"event": "run_done", "time": 110.0, "score": 0.25})
     follower.catch_up()
-    assert follower.as_json()["finished"]
+    told = follower.as_json()
+    assert (told["finished"], told["score"]) == (True, 0.25)
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
