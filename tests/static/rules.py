@@ -44,7 +44,8 @@ READERS = {
     "records/": "run directories",
     "evidence/verify.py": "looks for run directories",
     "reports/html/document.py": "our own templates",
-    "reports/view/files.py": "looks at names, sizes and times, and at the kernel's list of locks",
+    "reports/under_way.py": "looks at the kernel's list of locks",
+    "reports/view/files.py": "looks at names, sizes and times",
     "reports/view/library.py": "looks for run directories",
 }
 """Who in those packages opens files by name or lists directories, and whose files they are."""
