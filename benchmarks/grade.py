@@ -243,6 +243,8 @@ def _best(bench: Bench) -> dict[str, Any]:
 
 
 async def scale(bench: Bench, most: int) -> None:
+    async with Grader(bench.pack, processes=1):
+        pass  # what starts sandboxes for this process is there from now on, and as long as it is
     before, table = leftovers(), []
     async with Grader(bench.pack) as grader:
         await graded(grader, bench.pairs)
